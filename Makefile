@@ -1,0 +1,39 @@
+# Everything runs from a virtual environment that the first target sets up.
+PYTHON ?= python3
+VENV ?= .venv
+# The Python of an environment that holds sglang==0.5.23, for `make records`.
+SGLANG_PYTHON ?= $(HOME)/sgl/bin/python
+
+.PHONY: audit test lint format records clean
+
+audit: $(VENV)/.audit
+	$(VENV)/bin/dflash-audit fixtures/seed-w8a16 --engine sglang-next --engine sglang-0.5.23
+
+test: $(VENV)/.test
+	$(VENV)/bin/python -m pytest
+
+lint: $(VENV)/.lint
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+
+format: $(VENV)/.lint
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+
+records:
+	$(SGLANG_PYTHON) scripts/record_cases.py fixtures/cases fixtures/fuzz
+
+clean:
+	rm -rf $(VENV) .hypothesis .mypy_cache .pytest_cache .ruff_cache
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.audit: pyproject.toml | $(VENV)/bin/python
+	$(VENV)/bin/python -m pip install --quiet --editable .
+	touch $@
+
+$(VENV)/.test $(VENV)/.lint: $(VENV)/.%: pyproject.toml | $(VENV)/bin/python
+	$(VENV)/bin/python -m pip install --quiet --editable '.[$*]'
+	touch $@

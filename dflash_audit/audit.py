@@ -1,0 +1,42 @@
+"""An audit from source to report."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from dflash_audit.checkpoint import read_checkpoint
+from dflash_audit.engine_run import Conditions
+from dflash_audit.engines import DEFAULT, ENGINES
+from dflash_audit.errors import Unreadable
+from dflash_audit.facts import Facts
+from dflash_audit.finding import Severity
+from dflash_audit.report import Report
+from dflash_audit.rules import judge
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to audit under which conditions; `gating` are the names of the engines that decide."""
+
+    source: str
+    gating: frozenset[str] = frozenset((DEFAULT,))
+    conditions: Conditions = Conditions()
+    fail_on: Severity = "error"
+
+
+def audit(request: Request) -> Report:
+    """Audit one checkpoint. A source that cannot be read is the report's `error`."""
+    try:
+        checkpoint = read_checkpoint(Path(request.source))
+    except Unreadable as error:
+        return Report(source=request.source, error=error)
+    runs = tuple(engine.replay(checkpoint, request.conditions) for engine in ENGINES.values())
+    findings, skips = judge(Facts(checkpoint, runs, request.gating))
+    return Report(
+        source=request.source,
+        checkpoint=checkpoint,
+        runs=runs,
+        gating=request.gating,
+        findings=tuple(findings),
+        skips=tuple(skips),
+        fail_on=request.fail_on,
+    )

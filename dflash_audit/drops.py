@@ -1,0 +1,94 @@
+"""Which tensors that go nowhere are excused, and by what."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from dflash_audit.checkpoint import Tensor
+from dflash_audit.engine_run import EngineRun
+from dflash_audit.loadplan import LoadPlan
+from dflash_audit.tree import FUSED, Module
+
+
+@dataclass(frozen=True, slots=True)
+class Excuse:
+    """A kind of tensor that a draft may carry in vain.
+
+    `pattern` matches its whole name. With `of_module` the name must be for a
+    module that the draft has, with `classes` the draft must be one of those.
+    """
+
+    pattern: re.Pattern[str]
+    reason: str
+    of_module: bool = False
+    classes: frozenset[str] = frozenset()
+
+
+DSPARK: Final = frozenset(("Qwen3DSparkModel", "LingDSparkModel", "DSparkDraftModel"))
+
+EXCUSES: Final = (
+    Excuse(re.compile(r".*\.(inv_freq|cos_cached|sin_cached)"), "rotary caches are computed anew"),
+    Excuse(
+        re.compile(r".*\.(k_scale|v_scale|kv_scale|input_scale|output_scale)"),
+        "the layer is built without this scale",
+        of_module=True,
+    ),
+    Excuse(re.compile(r"(model\.)?lm_head\..*"), "the draft borrows the target's head"),
+    Excuse(re.compile(r"(model\.)?embed_tokens\..*"), "the draft borrows the target's embedding"),
+    Excuse(
+        re.compile(r"confidence_head\..*"),
+        "the default server verifies whole blocks and builds no confidence head",
+        classes=DSPARK,
+    ),
+)
+"""Source: SGLang 0.5.23 `load_weights` of `srt/models/dflash.py` and `srt/models/dspark.py`
+(`_DSPARK_SKIPPED_WEIGHT_PREFIXES`, `build_confidence_head`); a Nemotron 3.5 draft has its own
+`embed_tokens`, which is then loaded and needs no excuse."""
+
+
+def excuse(run: EngineRun, tensor: Tensor) -> str | None:
+    """Why a tensor that goes nowhere may, None where it may not."""
+    for row in EXCUSES:
+        if not row.pattern.fullmatch(tensor.name):
+            continue
+        if row.classes and run.model_class not in row.classes:
+            continue
+        if row.of_module and run.tree is not None and owner(run.tree.modules, tensor.name) is None:
+            continue
+        return row.reason
+    return None
+
+
+def dropped(run: EngineRun) -> Iterator[Tensor]:
+    """Tensors that go nowhere and that nothing excuses, those left out that the load refuses."""
+    for tensor in _lost(run.plan):
+        if excuse(run, tensor) is None:
+            yield tensor
+
+
+def ignored(run: EngineRun) -> Iterator[tuple[Tensor, str]]:
+    """Tensors that go nowhere with an excuse, and that."""
+    for tensor in _lost(run.plan):
+        reason = excuse(run, tensor)
+        if reason is not None:
+            yield tensor, reason
+
+
+def _lost(plan: LoadPlan | None) -> Iterator[Tensor]:
+    if plan is None:
+        return
+    refused = {refusal.tensor for refusal in plan.refusals}
+    for tensor in plan.tensors:
+        if tensor not in plan.fills and tensor.name not in refused:
+            yield tensor
+
+
+def owner(modules: Mapping[str, Module], name: str) -> Module | None:
+    """The draft's module that a checkpoint name is for, fused ones under their shards' names."""
+    module = name.removeprefix("model.").rpartition(".")[0]
+    head, _, last = module.rpartition(".")
+    for fused, shards in FUSED.items():
+        if last in shards:
+            module = f"{head}.{fused}" if f"{head}.{fused}" in modules else module
+    return modules.get(module) if module else None

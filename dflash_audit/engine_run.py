@@ -1,0 +1,50 @@
+"""What an engine does with a checkpoint, as one value whatever the engine."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from dflash_audit.loadplan import LoadPlan
+from dflash_audit.quantization.config import QuantConfig
+from dflash_audit.refusal import Refusal
+from dflash_audit.tree import Tree
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """Under which conditions an engine is replayed.
+
+    `tp` are the tensor parallel ranks, `capability` the card's compute
+    capability times ten, `quantization` the server's --quantization.
+    """
+
+    tp: int = 1
+    capability: int = 90
+    quantization: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FlagNeeded:
+    """A server flag without which the engine would refuse: the flag, and what needs it."""
+
+    flag: str
+    reason: str
+
+
+@dataclass(slots=True)
+class EngineRun:
+    """The replay of one engine, filled stage by stage.
+
+    `skipped` is the reason why the audit does not replay it, None where it
+    does. `tree` is None where the engine stops before or while it builds,
+    `plan` where it stops before it loads. `fused` maps a fused module to the
+    shards that the quantization config is asked about in its place.
+    """
+
+    engine: str
+    model_class: str | None = None
+    quantization: str | None = None
+    skipped: str | None = None
+    refusal: Refusal | None = None
+    flags: tuple[FlagNeeded, ...] = ()
+    quant_config: QuantConfig | None = None
+    fused: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    tree: Tree | None = None
+    plan: LoadPlan | None = None

@@ -1,0 +1,79 @@
+"""SGLang, replayed stage by stage on one checkpoint."""
+
+from dataclasses import dataclass
+
+from dflash_audit.checkpoint import Checkpoint
+from dflash_audit.engine_run import Conditions, EngineRun, FlagNeeded
+from dflash_audit.engines.sglang.architectures import draft_class
+from dflash_audit.engines.sglang.conversions import Config
+from dflash_audit.engines.sglang.dflash_config import is_nemotron_35
+from dflash_audit.engines.sglang.draft import build
+from dflash_audit.engines.sglang.load_weights import load
+from dflash_audit.engines.sglang.model_config import derive
+from dflash_audit.engines.sglang.profile import Profile
+from dflash_audit.hf_config import as_engine_sees
+from dflash_audit.quantization.config import Surroundings
+from dflash_audit.quantization.resolve import read_config, settle
+from dflash_audit.refusal import NotModelled, Refusal, Refused, Stage
+
+SINKS_FLAG = FlagNeeded(
+    "--speculative-draft-attention-backend trtllm_mha",
+    "the attention sinks of a Nemotron 3.5 draft run on that backend alone",
+)
+"""Source: SGLang 0.5.23 `srt/models/dflash.py`, `DFlashAttention.__init__`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SGLang:
+    """An engine of the audit: SGLang at the version of `profile`."""
+
+    profile: Profile
+
+    @property
+    def name(self) -> str:
+        return self.profile.name
+
+    def replay(self, checkpoint: Checkpoint, conditions: Conditions) -> EngineRun:
+        """What this version does with `checkpoint`, up to where it stops."""
+        progress = _Progress(EngineRun(self.name))
+        try:
+            self._stages(progress, checkpoint, conditions)
+        except Refused as refused:
+            progress.run.refusal = Refusal(progress.stage, refused.reason)
+        except NotModelled as unknown:
+            progress.run.skipped = unknown.reason
+        return progress.run
+
+    def _stages(self, progress: "_Progress", checkpoint: Checkpoint, conditions: Conditions) -> None:
+        run = progress.run
+        config = derive(as_engine_sees(checkpoint.config))
+        hf_quant_config = checkpoint.json_files.get("hf_quant_config.json")
+        settled = settle(config, hf_quant_config, conditions.quantization, conditions.capability)
+        run.quantization = settled.method
+        progress.stage = "class"
+        drafted = draft_class(config)
+        run.model_class = drafted.name
+        progress.stage = "quant_config"
+        run.fused = self.profile.packed_modules_mapping
+        surroundings = Surroundings(run.fused, conditions.capability, config)
+        run.quant_config = read_config(settled, surroundings, checkpoint.json_files)
+        progress.stage = "build"
+        built = build(drafted, self.profile, config, run.quant_config, conditions.tp)
+        run.flags = _flags(config)
+        run.tree = built.tree
+        progress.stage = "load"
+        run.plan = load(built, self.profile, checkpoint.tensors)
+        run.refusal = next(iter(run.plan.refusals), None)
+
+
+@dataclass(slots=True)
+class _Progress:
+    """What the stages have shown so far, and the one that is on."""
+
+    run: EngineRun
+    stage: Stage = "config"
+
+
+def _flags(config: Config) -> tuple[FlagNeeded, ...]:
+    sinks = is_nemotron_35(config) and bool(config.get("attention_sink_bias", False))
+    return (SINKS_FLAG,) if sinks else ()

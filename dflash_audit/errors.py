@@ -1,0 +1,15 @@
+"""How the audit says that it cannot look: bad content is a finding instead."""
+
+
+class Unreadable(Exception):
+    """The source could not be read; the program ends with exit code 3.
+
+    `kind` is one kebab-case word for programs, `message` one line for people
+    that names the file.
+    """
+
+    def __init__(self, kind: str, message: str) -> None:
+        # Names out of a checkpoint can hold anything, and a line stays a line.
+        self.kind = kind
+        self.message = "".join(c if c.isprintable() else repr(c)[1:-1] for c in message)
+        super().__init__(self.message)

@@ -1,0 +1,140 @@
+"""The report as JSON, version 1: a contract that other programs read. Keys are only ever added."""
+
+import json
+from typing import Any, Final
+
+from dflash_audit import __version__
+from dflash_audit.checkpoint import Checkpoint, Tensor
+from dflash_audit.drops import excuse
+from dflash_audit.engine_run import EngineRun
+from dflash_audit.finding import Finding
+from dflash_audit.loadplan import LoadPlan
+from dflash_audit.report import Report
+
+SCHEMA_VERSION: Final = 1
+
+
+def render(report: Report) -> str:
+    """One JSON object, on one line."""
+    return json.dumps(document(report), ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+
+
+def document(report: Report) -> dict[str, Any]:
+    """The report's object; see the contract for its keys."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "tool": {"name": "dflash-audit", "version": __version__},
+        "source": _source(report),
+        "config": _config(report),
+        "engines": [_engine(report, run) for run in report.runs],
+        "findings": [_finding(finding) for finding in report.findings],
+        "skips": [{"rule": skip.rule, "reason": skip.reason} for skip in report.skips],
+        "warmup": None,
+        "error": report.error and {"kind": report.error.kind, "message": report.error.message},
+        "summary": {
+            "errors": report.counts["error"],
+            "warnings": report.counts["warning"],
+            "notes": report.counts["note"],
+            "exit_code": report.exit_code,
+        },
+    }
+
+
+def _source(report: Report) -> dict[str, Any]:
+    read = report.checkpoint
+    return {
+        "kind": read.kind if read else "local",
+        "id": read.id if read else report.source,
+        "revision": None,
+        "commit": None,
+        "files": [{"name": f.name, "size": f.size, "tensors": f.tensors} for f in read.files] if read else [],
+        "bytes_read": read.bytes_read if read else 0,
+        "bytes_total": read.bytes_total if read else 0,
+    }
+
+
+def _config(report: Report) -> dict[str, Any]:
+    config = report.checkpoint.config if report.checkpoint else {}
+    architectures = config.get("architectures")
+    return {
+        "architectures": architectures if isinstance(architectures, list) else [],
+        "quantization": _declared(report.checkpoint) if report.checkpoint else None,
+    }
+
+
+def _declared(checkpoint: Checkpoint) -> dict[str, Any] | None:
+    for key in ("quantization_config", "compression_config"):
+        declared = checkpoint.config.get(key)
+        if isinstance(declared, dict):
+            return {"method": _method(declared), "origin": "config.json"}
+    file = checkpoint.json_files.get("hf_quant_config.json")
+    if file is None:
+        return None
+    inner = file.get("quantization")
+    return {"method": _method(inner if isinstance(inner, dict) else file), "origin": "hf_quant_config.json"}
+
+
+def _method(declared: dict[str, Any]) -> str:
+    return str(declared.get("quant_method") or declared.get("quant_algo") or "")
+
+
+def _engine(report: Report, run: EngineRun) -> dict[str, Any]:
+    refusal = run.refusal
+    return {
+        "name": run.engine,
+        "gating": run.engine in report.gating,
+        "verdict": report.verdict(run),
+        "model_class": run.model_class,
+        "quantization": run.quantization,
+        "refusal": refusal and {"stage": refusal.stage, "reason": refusal.reason, "tensor": refusal.tensor},
+        "parameters": _parameters(run),
+        "tensors": [_tensor(run, run.plan, tensor) for tensor in run.plan.tensors] if run.plan else [],
+        "resized": _resized(run.plan) if run.plan else [],
+    }
+
+
+def _parameters(run: EngineRun) -> list[dict[str, Any]]:
+    missing = run.plan.missing() if run.plan else {}
+    return [
+        {
+            "name": name,
+            "shape": list(parameter.shape),
+            "dtype": parameter.dtype,
+            "module_class": module.module_class,
+            "prefix": module.name if module.prefix is None else module.prefix,
+            "scheme": module.scheme.name if module.scheme else None,
+            "missing": [str(shard) for shard in missing.get(name, ())],
+        }
+        for name, module, parameter in (run.tree.parameters() if run.tree else ())
+    ]
+
+
+def _tensor(run: EngineRun, plan: LoadPlan, tensor: Tensor) -> dict[str, Any]:
+    fills = plan.fills.get(tensor, [])
+    outcome = "loaded" if fills else "ignored" if excuse(run, tensor) else "dropped"
+    casts = [{"to": fill.cast_to, "lossy": fill.lossy} for fill in fills if fill.cast_to]
+    return {
+        "name": tensor.name,
+        "shape": list(tensor.shape),
+        "dtype": tensor.dtype,
+        "outcome": outcome,
+        "targets": [fill.target for fill in fills],
+        "cast": casts[0] if casts else None,
+    }
+
+
+def _resized(plan: LoadPlan) -> list[dict[str, Any]]:
+    return [{"parameter": r.slot.name, "holds": r.slot.numel, "took": r.took} for r in plan.resized()]
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "rule": finding.rule,
+        "severity": finding.severity,
+        "engine": finding.engine,
+        "subject": finding.subject,
+        "message": finding.message,
+        "hint": finding.hint,
+        "count": finding.count,
+        "subjects": list(finding.subjects),
+    }

@@ -1,0 +1,147 @@
+"""From the JSON of a `config.json` to the attributes of the object that SGLang works with.
+
+Source: SGLang 0.5.23 `srt/utils/hf_transformers/config.py` (`get_config`,
+`HfModelConfigParser`); transformers 5.19.0 `models/auto/configuration_auto.py`
+(`AutoConfig.from_pretrained`) and `configuration_utils.py` (`get_config_dict`).
+"""
+
+import copy
+from collections.abc import Mapping
+from typing import Any, Final
+
+from dflash_audit.hf_config.behaviours import TRANSFORMERS_CLASSES
+from dflash_audit.hf_config.classes import transformers_class
+from dflash_audit.hf_config.config_object import Attributes, ConfigObject
+from dflash_audit.hf_config.making import make
+from dflash_audit.hf_config.model_types import ONLY_IN_TRANSFORMERS, READ_BY_SGLANG
+from dflash_audit.hf_config.own_classes import OWN_CLASSES
+from dflash_audit.hf_config.rendering import refuse_unprintable
+from dflash_audit.hf_config.text_config import attributes_of, first_architecture, language_part
+from dflash_audit.refusal import NotModelled, Refused
+
+LONGCAT: Final = frozenset({"LongcatCausalLM", "LongcatFlashForCausalLM", "LongcatFlashNgramForCausalLM"})
+"""Architectures that are read by a class of their own whatever the model type says."""
+
+SPECIAL_FLOATS: Final = {"Infinity": float("inf"), "-Infinity": float("-inf"), "NaN": float("nan")}
+"""What `{"__float__": ...}` stands for."""
+
+
+def as_engine_sees(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of the config object that SGLang 0.5.23 makes of a `config.json`.
+
+    `config` is the parsed JSON, left unchanged. The result holds each attribute
+    under each name that finds it; a `dtype` is torch's name of it; a nested
+    part that became an object is `Attributes`, itself a dict.
+
+    Raises `Refused` where reading the config stops the engine, and `NotModelled`
+    for a model type, or a form of config, that the engine knows and this does not.
+    """
+    given: dict[str, Any] = _decoded(config)
+    _refuse_odd_architectures(given)
+    _refuse_other_forms(given)
+    model_type = _model_type(given)
+    if model_type not in TRANSFORMERS_CLASSES and model_type not in OWN_CLASSES:
+        raise NotModelled(f"model type {model_type!r}: its config class is not replayed")
+    if model_type in READ_BY_SGLANG and model_type not in OWN_CLASSES:
+        raise NotModelled(f"model type {model_type!r}: SGLang's own config class is not replayed")
+    attributes = _finished(_by_auto_config(model_type, copy.deepcopy(given)))
+    _copy_language_part(attributes)
+    _refuse_odd_auto_map(attributes)
+    if model_type in OWN_CLASSES:
+        attributes = _finished(OWN_CLASSES[model_type](given))
+    return attributes
+
+
+def _finished(config: ConfigObject) -> Attributes:
+    refuse_unprintable(config)
+    return attributes_of(config)
+
+
+def _by_auto_config(model_type: str, given: dict[str, Any]) -> ConfigObject:
+    if model_type in TRANSFORMERS_CLASSES:
+        return make(transformers_class(model_type), TRANSFORMERS_CLASSES[model_type], given)
+    return OWN_CLASSES[model_type](given)
+
+
+def _decoded(value: Any) -> Any:
+    """The JSON with its tagged special floats put in, a copy throughout."""
+    if isinstance(value, Mapping):
+        if set(value) == {"__float__"} and value["__float__"] in SPECIAL_FLOATS:
+            return SPECIAL_FLOATS[value["__float__"]]
+        return {key: _decoded(content) for key, content in value.items()}
+    if isinstance(value, list):
+        return [_decoded(item) for item in value]
+    return value
+
+
+def _refuse_odd_architectures(given: Mapping[str, Any]) -> None:
+    """The engine looks for LongCat's names in whatever stands under `architectures`."""
+    architectures = given.get("architectures")
+    if architectures is None:
+        raise Refused("the config names no architectures")
+    first_architecture(architectures)
+    for name in architectures:
+        if isinstance(name, list | dict):
+            raise Refused(f"architectures holds {name!r}, which is no name")
+    if any(name in LONGCAT for name in architectures):
+        raise NotModelled("LongCat's config class is not replayed")
+
+
+def _refuse_other_forms(given: dict[str, Any]) -> None:
+    """Forms of config.json that are told by other keys than the model type's."""
+    if "configuration_files" in given:
+        raise NotModelled("configuration_files: a config for each version of transformers")
+    if "model_type" not in given and "pretrained_cfg" in given:
+        raise NotModelled("a config of the timm library")
+    if "auto_map" in given and _names_config_code(given["auto_map"]):
+        reference = given["auto_map"]["AutoConfig"]
+        if reference is None or isinstance(reference, bool | int | float):
+            raise Refused(f"auto_map.AutoConfig is not a name: {reference!r}")
+        if _known(given.get("model_type")) is False:
+            raise Refused("the config's class is code in the checkpoint, which needs --trust-remote-code")
+
+
+def _names_config_code(auto_map: Any) -> bool:
+    if not isinstance(auto_map, dict | list | str):
+        raise Refused(f"auto_map is not an object: {auto_map!r}")
+    if "AutoConfig" not in auto_map:
+        return False
+    if not isinstance(auto_map, dict):
+        raise Refused(f"auto_map is not an object: {auto_map!r}")
+    return True
+
+
+def _known(model_type: Any) -> bool:
+    if isinstance(model_type, list | dict):
+        raise Refused(f"model_type is not a name: {model_type!r}")
+    return (
+        model_type in TRANSFORMERS_CLASSES or model_type in ONLY_IN_TRANSFORMERS or model_type in READ_BY_SGLANG
+    )
+
+
+def _model_type(given: dict[str, Any]) -> str:
+    """The model type by which a class is picked."""
+    if "model_type" not in given:
+        raise Refused("unrecognized model: the config has no model_type")
+    model_type = given["model_type"]
+    if not _known(model_type):
+        raise Refused(f"transformers 5.19.0 does not recognize the model type {model_type!r}")
+    if model_type == "mistral" and "layer_types" in given:
+        given["model_type"] = "ministral"
+    return str(given["model_type"])
+
+
+def _copy_language_part(attributes: Attributes) -> None:
+    """Give the whole config what only its language part has."""
+    part = language_part(attributes)
+    for name, value in part.items():
+        if name not in attributes and value is not None:
+            attributes[name] = value
+
+
+def _refuse_odd_auto_map(attributes: Mapping[str, Any]) -> None:
+    auto_map = attributes.get("auto_map") or {}
+    if not isinstance(auto_map, dict):
+        raise Refused(f"auto_map is not an object: {auto_map!r}")
+    if str(auto_map.get("AutoModel")).startswith(("modeling_deepseekocr.", "modeling_deepseekocr2.")):
+        raise NotModelled("DeepSeek-OCR's config class is not replayed")

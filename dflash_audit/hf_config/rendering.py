@@ -1,0 +1,28 @@
+"""What stops the engine when it prints a config.
+
+Source: transformers 5.19.0 `configuration_utils.py`: `from_dict` formats the
+object for its log on every load, through `to_dict`, `dict_dtype_to_str` and JSON.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from dflash_audit.hf_config.config_object import ConfigObject
+from dflash_audit.refusal import Refused
+
+
+def refuse_unprintable(config: ConfigObject) -> None:
+    """Refuse a quantization config that is no object, and a nested `dtype` that has no spelling."""
+    quantization = config.get("quantization_config", None)
+    if quantization is not None and not isinstance(quantization, dict):
+        raise Refused(f"quantization_config is not an object: {quantization!r}")
+    _refuse_dtypes(config.values)
+
+
+def _refuse_dtypes(table: Mapping[str, Any]) -> None:
+    dtype = table.get("dtype")
+    if dtype is not None and not isinstance(dtype, dict | str | int) and "." not in str(dtype):
+        raise Refused(f"a config cannot hold the dtype {dtype!r}")
+    for value in table.values():
+        if isinstance(value, dict):
+            _refuse_dtypes(value)

@@ -1,0 +1,142 @@
+"""Where every tensor of a checkpoint goes, and what nothing fills."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from dflash_audit.checkpoint import Tensor
+from dflash_audit.refusal import Refusal
+from dflash_audit.tree import FUSED, Kind, Module, Parameter, Tree
+
+Shard = str | int
+
+DENSE_FLOATS: Final = frozenset(("float64", "float32", "float16", "bfloat16"))
+
+SCALE_KINDS: Final = frozenset(
+    (Kind.CHANNEL_SCALE, Kind.GROUP_SCALE, Kind.BLOCK_SCALE, Kind.TENSOR_SCALE)
+)
+
+ONCE_A_SHARD: Final = (".weight_shape", ".g_idx")
+"""Parameters that each shard of a fused layer writes whole, by design."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A parameter of the tree under its full name."""
+
+    name: str
+    module: Module
+    parameter: Parameter
+
+    @property
+    def shards(self) -> tuple[Shard, ...]:
+        """The shard ids of a fused layer's parameter, none for another."""
+        return tuple(FUSED.get(self.module.name.rpartition(".")[2], {}).values())
+
+    @property
+    def numel(self) -> int:
+        return math.prod(self.parameter.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """One tensor in one parameter, or in its `shard`; `dtype` is the tensor's, in torch's name."""
+
+    slot: Slot
+    shard: Shard | None
+    dtype: str
+
+    @property
+    def target(self) -> str:
+        return self.slot.name if self.shard is None else f"{self.slot.name}[{self.shard}]"
+
+    @property
+    def cast_to(self) -> str | None:
+        """The parameter's dtype where it is another than the tensor's."""
+        to = self.slot.parameter.dtype
+        return to if to != self.dtype else None
+
+    @property
+    def lossy(self) -> bool:
+        """Whether the cast loses the meaning: quantized numbers into a dense parameter or the reverse."""
+        parameter = self.slot.parameter
+        scale = parameter.placement.kind in SCALE_KINDS or "scale" in parameter.name
+        dense = (parameter.dtype in DENSE_FLOATS, self.dtype in DENSE_FLOATS)
+        return not scale and dense[0] != dense[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Resized:
+    """A parameter that took in another amount of numbers than it holds."""
+
+    slot: Slot
+    took: int
+
+
+@dataclass(slots=True)
+class LoadPlan:
+    """The replayed load of a checkpoint into a tree.
+
+    The engine stops at the first of `refusals`; what follows it is what the
+    load would do if it went on.
+    """
+
+    slots: Mapping[str, Slot]
+    modules: Mapping[str, Module]
+    tensors: tuple[Tensor, ...]
+    fills: dict[Tensor, list[Fill]] = field(default_factory=dict)
+    refusals: list[Refusal] = field(default_factory=list)
+
+    def fill(self, tensor: Tensor, fill: Fill) -> None:
+        self.fills.setdefault(tensor, []).append(fill)
+
+    def refuse(self, reason: str, tensor: str | None = None) -> None:
+        self.refusals.append(Refusal("load", reason, tensor))
+
+    def filled(self) -> Mapping[str, set[Shard | None]]:
+        """Full parameter name -> the shards that came; None stands for the whole."""
+        found: dict[str, set[Shard | None]] = {}
+        for fill in self._all_fills():
+            found.setdefault(fill.slot.name, set()).add(fill.shard)
+        return found
+
+    def missing(self) -> Mapping[str, tuple[Shard, ...]]:
+        """Full parameter name -> the shards that nothing fills, ("all",) where none came.
+
+        Parameters that have a right value of their own are left out.
+        """
+        filled = self.filled()
+        found: dict[str, tuple[Shard, ...]] = {}
+        for slot in self.slots.values():
+            came = filled.get(slot.name, set())
+            if None in came or slot.parameter.defaulted:
+                continue
+            absent = tuple(shard for shard in slot.shards if shard not in came)
+            if not came:
+                found[slot.name] = ("all",)
+            elif absent:
+                found[slot.name] = absent
+        return found
+
+    def resized(self) -> list[Resized]:
+        """Parameters that took in another amount than they hold, without an objection."""
+        amounts: dict[str, int] = {}
+        for tensor, fills in self.fills.items():
+            for fill in fills:
+                amounts[fill.slot.name] = amounts.get(fill.slot.name, 0) + tensor.numel
+        return [
+            Resized(slot, amounts[name])
+            for name, slot in self.slots.items()
+            if amounts.get(name, slot.numel) != slot.numel and not name.endswith(ONCE_A_SHARD)
+        ]
+
+    def _all_fills(self) -> Iterator[Fill]:
+        for fills in self.fills.values():
+            yield from fills
+
+
+def empty_plan(tree: Tree, tensors: tuple[Tensor, ...]) -> LoadPlan:
+    """A plan before anything is loaded."""
+    slots = {name: Slot(name, module, parameter) for name, module, parameter in tree.parameters()}
+    return LoadPlan(slots, tree.modules, tensors)

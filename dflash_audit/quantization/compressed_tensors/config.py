@@ -1,0 +1,336 @@
+"""compressed-tensors: from its config to the scheme of each linear.
+
+Source: SGLang 0.5.23 `srt/layers/quantization/compressed_tensors/compressed_tensors.py`
+and `utils.py` beside it.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dflash_audit.match import exact_or_regex, suffix_or_regex
+from dflash_audit.quantization.compressed_tensors import schemes
+from dflash_audit.quantization.compressed_tensors.args import QuantizationArgs
+from dflash_audit.quantization.compressed_tensors.args import read as read_args
+from dflash_audit.quantization.config import Surroundings
+from dflash_audit.quantization.kv_cache import kv_cache_scheme
+from dflash_audit.quantization.unquantized import dense_linear
+from dflash_audit.refusal import NotModelled, Refused
+from dflash_audit.tree import Linear, Parameter, Scheme
+
+ACTIVATION_FORMATS: Final = frozenset(
+    "naive-quantized int-quantized float-quantized nvfp4-pack-quantized pack-quantized".split()
+)
+"""Formats that may carry quantized activations (`is_activation_quantization_format`)."""
+
+SPARSE_24_FORMATS: Final = frozenset(("dense", "sparse-24-bitmask"))
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One config group, as every one of its targets maps to it."""
+
+    weights: QuantizationArgs
+    activations: QuantizationArgs | None
+    format: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sparsity:
+    """The `sparsity_config`: which targets are 2:4 sparse."""
+
+    targets: tuple[str, ...]
+    two_four: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CompressedTensors:
+    """An accepted config; see `QuantConfig` for its methods."""
+
+    format: str | None
+    groups: Mapping[str, Group]
+    ignore: tuple[str, ...] | None
+    kv_cache: Mapping[str, Any] | None
+    sparsity: Sparsity | None
+    surroundings: Surroundings
+
+    @property
+    def left_dense(self) -> tuple[str, ...]:
+        return self.ignore or ()
+
+    def leaves_dense(self, entry: str, name: str) -> bool:
+        return suffix_or_regex(entry, name)
+
+    def linear(self, layer: Linear) -> Scheme:
+        ignored = self._ignores(layer.prefix)
+        target = None if ignored or not self.groups else self._target(layer, self.groups)
+        group = None if target is None else self.groups[target]
+        if self._two_four(layer) and _wants_sparse_kernel(group):
+            raise Refused("2:4 sparse layers (CompressedTensors24) are not supported")
+        if group is None:
+            return dense_linear(layer)
+        name, parameters = self._scheme(layer, group)
+        self._check_capability(name)
+        return Scheme(name, "v2", parameters, self._block_size())
+
+    def attention(self) -> Scheme | None:
+        if self.kv_cache is None or not _static_fp8(self.kv_cache):
+            return None
+        return kv_cache_scheme("CompressedTensorsKVCacheMethod")
+
+    def embedding(self, prefix: str) -> Scheme | None:
+        del prefix  # only a ParallelLMHead is ever asked about
+        return None
+
+    def _ignores(self, prefix: str) -> bool:
+        """Whether a layer is left dense; shards of a fused one must agree."""
+        if self.ignore is None:
+            raise Refused("the ignore list is null, which cannot be searched")
+        fused = prefix.rpartition(".")[2]
+        shards = self.surroundings.packed_modules_mapping.get(fused)
+        if shards is None or prefix in self.ignore:
+            return any(suffix_or_regex(entry, prefix) for entry in self.ignore)
+        names = [prefix.replace(fused, shard) for shard in shards]
+        verdicts = {any(suffix_or_regex(entry, name) for entry in self.ignore) for name in names}
+        if len(verdicts) > 1:
+            raise Refused(
+                f"different quantization schemes for {', '.join(shards)} in {prefix}:"
+                " all shards of a fused layer must be ignored, or none"
+            )
+        return verdicts.pop()
+
+    def _target(self, layer: Linear, targets: Iterable[str]) -> str:
+        """The target that a layer falls under: by name, by class, or all shards by name."""
+        found = (
+            _first(targets, layer.prefix)
+            or next((t for t in targets if _names_class(t, layer.module_class)), None)
+            or self._fused_target(layer.prefix, targets)
+        )
+        if found is None:
+            raise Refused(f"no target of the config matches {layer.prefix}")
+        return found
+
+    def _fused_target(self, prefix: str, targets: Iterable[str]) -> str | None:
+        mapping = self.surroundings.packed_modules_mapping
+        fused = next((name for name in mapping if prefix.endswith(name)), None)
+        if fused is None:
+            return None
+        matches = [_first(targets, prefix.replace(fused, shard)) for shard in mapping[fused]]
+        return matches[0] if all(matches) else None
+
+    def _two_four(self, layer: Linear) -> bool:
+        if self.sparsity is None or not self.sparsity.two_four:
+            return False
+        try:
+            self._target(layer, self.sparsity.targets)
+        except Refused:
+            return False
+        return True
+
+    def _scheme(self, layer: Linear, group: Group) -> tuple[str, tuple[Parameter, ...]]:
+        weights, activations = group.weights, group.activations
+        layout = group.format if group.format is not None else self.format
+        if _weight_only_int(weights, activations):
+            if layout != "pack-quantized" or weights.num_bits not in (4, 8):
+                raise Refused(
+                    "integer weights alone need format pack-quantized and 4 or 8 bits,"
+                    f" got {layout} and {weights.num_bits}"
+                )
+            return "CompressedTensorsWNA16", schemes.wna16(layer, weights)
+        if layout in ACTIVATION_FORMATS:
+            found = self._float4(layer, weights, activations) or self._eight_bits(layer, weights, activations)
+            if found is not None:
+                return found
+        raise Refused("no compressed-tensors scheme fits the config group of " + layer.prefix)
+
+    def _float4(
+        self, layer: Linear, weights: QuantizationArgs, activations: QuantizationArgs | None
+    ) -> tuple[str, tuple[Parameter, ...]] | None:
+        if activations is None:
+            if _nvfp4(weights):
+                return "CompressedTensorsW4A16Fp4", schemes.nvfp4(layer, input_global_scale=False)
+            return None
+        if _nvfp4(weights) and _nvfp4(activations):
+            native = self.surroundings.capability >= schemes.MIN_CAPABILITY["CompressedTensorsW4A4Fp4"]
+            name = "CompressedTensorsW4A4Fp4" if native else "CompressedTensorsW4A16Fp4"
+            return name, schemes.nvfp4(layer, input_global_scale=True)
+        if weights.num_bits == 4 and weights.type == "float":
+            raise Refused(
+                "float4 with quantized activations needs the NVFP4 layout (tensor_group of 16),"
+                f" got strategy {weights.strategy} and group_size {weights.group_size}"
+            )
+        return None
+
+    def _eight_bits(
+        self, layer: Linear, weights: QuantizationArgs, activations: QuantizationArgs | None
+    ) -> tuple[str, tuple[Parameter, ...]] | None:
+        static = activations is not None and not activations.dynamic
+        if activations is not None and _fp8_both(weights, activations):
+            if self.surroundings.capability >= schemes.MIN_CAPABILITY["CompressedTensorsW8A8Fp8"]:
+                return "CompressedTensorsW8A8Fp8", schemes.w8a8_fp8(layer, weights, static)
+            return "CompressedTensorsW8A16Fp8", schemes.w8a16_fp8(layer, weights, static)
+        if _fp8_weights(weights):
+            return "CompressedTensorsW8A16Fp8", schemes.w8a16_fp8(layer, weights, static)
+        if activations is not None and _int8_both(weights, activations):
+            return "CompressedTensorsW8A8Int8", schemes.w8a8_int8(layer, weights, activations, static)
+        return None
+
+    def _check_capability(self, scheme: str) -> None:
+        needed, has = schemes.MIN_CAPABILITY[scheme], self.surroundings.capability
+        if has < needed:
+            raise Refused(f"{scheme} needs compute capability {needed / 10:.1f}, the card has {has / 10:.1f}")
+
+    def _block_size(self) -> tuple[int, int] | None:
+        # The engine's loaders read it from the group that targets "Linear", whichever they fill.
+        group = self.groups.get("Linear")
+        return group.weights.block_structure if group else None
+
+
+def read(config: Mapping[str, Any], surroundings: Surroundings) -> CompressedTensors:
+    """Accept a compressed-tensors config as the engine's `from_config` does.
+
+    Raises:
+        Refused: a config group is malformed.
+        NotModelled: the config mixes in an FP8 config for its linears.
+    """
+    if "linear_fp8_config" in config:
+        raise NotModelled("a compressed-tensors config with linear_fp8_config is not replayed")
+    layout = config.get("format")
+    groups = config.get("config_groups", {})
+    if not isinstance(groups, Mapping):
+        raise Refused("config_groups must be an object")
+    return CompressedTensors(
+        format=layout,
+        groups={t: g for name, group in groups.items() for t, g in _group(name, group, layout)},
+        ignore=_names(config.get("ignore", [])),
+        kv_cache=_kv_cache(config.get("kv_cache_scheme")),
+        sparsity=_sparsity(config.get("sparsity_config")),
+        surroundings=surroundings,
+    )
+
+
+def _group(name: str, config: Any, layout: Any) -> list[tuple[str, Group]]:
+    if not isinstance(config, Mapping):
+        raise Refused(f"config group {name} must be an object")
+    targets = _names(config.get("targets"))
+    if targets is None:
+        raise Refused(f"config group {name} has no targets")
+    if not targets:
+        return []  # the engine reads the arguments once for each target
+    weights = read_args(config.get("weights"), f"{name}.weights")
+    group_format = config.get("format")
+    activations = None
+    if (group_format if group_format is not None else layout) in ACTIVATION_FORMATS:
+        raw = config.get("input_activations")
+        activations = read_args(raw, f"{name}.input_activations") if raw else None
+    return [(target, Group(weights, activations, group_format)) for target in targets]
+
+
+def _names(value: Any) -> tuple[str, ...] | None:
+    if value is None:
+        return None
+    if not isinstance(value, list) or not all(isinstance(entry, str) for entry in value):
+        raise Refused(f"a list of module names is needed, got {value!r}")
+    return tuple(value)
+
+
+def _kv_cache(value: Any) -> Mapping[str, Any] | None:
+    if value is not None and not isinstance(value, Mapping):
+        raise Refused(f"kv_cache_scheme must be an object, got {value!r}")
+    return value
+
+
+def _sparsity(value: Any) -> Sparsity | None:
+    if not value:
+        return None
+    if not isinstance(value, Mapping) or not isinstance(value.get("format"), str):
+        raise Refused("sparsity_config must be an object with a format")
+    ignored = set(_names(value.get("ignore")) or ())
+    targets = tuple(t for t in _names(value.get("targets")) or () if t not in ignored)
+    structure = value.get("sparsity_structure", "unstructured")
+    return Sparsity(targets, structure == "2:4" and value["format"] in SPARSE_24_FORMATS)
+
+
+def _first(targets: Iterable[str], name: str) -> str | None:
+    return next((target for target in targets if exact_or_regex(target, name)), None)
+
+
+def _names_class(target: str, module_class: str) -> bool:
+    if target.startswith("re:"):
+        return exact_or_regex(target, module_class)
+    return target.lower() in module_class.lower()
+
+
+def _wants_sparse_kernel(group: Group | None) -> bool:
+    """Whether a 2:4 sparse layer would go to the sparse kernel (`supports_cutlass_24`)."""
+    if group is None:
+        return True
+    weights, activations = group.weights, group.activations
+    return (
+        activations is not None
+        and weights.strategy in ("tensor", "channel")
+        and activations.strategy in ("tensor", "token")
+        and weights.num_bits == activations.num_bits == 8
+    )
+
+
+def _static_fp8(scheme: Mapping[str, Any]) -> bool:
+    return (
+        scheme.get("type") == "float"
+        and scheme.get("num_bits") == 8
+        and scheme.get("strategy") == "tensor"
+        and bool(scheme.get("symmetric", True))
+        and not scheme.get("dynamic", False)
+    )
+
+
+def _weight_only_int(weights: QuantizationArgs, activations: QuantizationArgs | None) -> bool:
+    return (
+        activations is None
+        and weights.type == "int"
+        and weights.strategy in ("channel", "group")
+        and not weights.dynamic
+    )
+
+
+def _nvfp4(args: QuantizationArgs) -> bool:
+    return (
+        args.strategy == "tensor_group"
+        and args.type == "float"
+        and args.num_bits == 4
+        and args.group_size == schemes.NVFP4_GROUP
+        and args.symmetric
+    )
+
+
+def _fp8_both(weights: QuantizationArgs, activations: QuantizationArgs) -> bool:
+    accepted = (
+        weights.type == activations.type == "float"
+        and weights.symmetric
+        and not weights.dynamic
+        and weights.strategy in ("tensor", "channel", "block")
+    )
+    static_tensor = activations.symmetric and activations.strategy == "tensor"
+    return accepted and (bool(activations.dynamic) or static_tensor)
+
+
+def _fp8_weights(weights: QuantizationArgs) -> bool:
+    return (
+        weights.type == "float"
+        and weights.symmetric
+        and not weights.dynamic
+        and weights.strategy in ("tensor", "channel")
+    )
+
+
+def _int8_both(weights: QuantizationArgs, activations: QuantizationArgs) -> bool:
+    """Eight bits on both sides: static per tensor, or dynamic per token; types go unread."""
+    fits = (
+        weights.num_bits == activations.num_bits == 8
+        and weights.strategy in ("tensor", "channel")
+        and weights.symmetric
+        and not weights.dynamic
+    )
+    static = activations.strategy == "tensor" and not activations.dynamic
+    dynamic = activations.strategy == "token" and bool(activations.dynamic)
+    return fits and (static or dynamic)

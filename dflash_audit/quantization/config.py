@@ -1,0 +1,50 @@
+"""What every quantization method gives the builder of a draft."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from dflash_audit.tree import Linear, Scheme
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a method may read beside its own config.
+
+    `packed_modules_mapping` is the draft class's: fused module -> its shards;
+    `capability` the card's compute capability times ten (90 for an H200);
+    `draft` the draft's config as the engine sees it.
+    """
+
+    packed_modules_mapping: Mapping[str, tuple[str, ...]]
+    capability: int
+    draft: Mapping[str, Any]
+
+
+class QuantConfig(Protocol):
+    """A quantization config that an engine has accepted.
+
+    Each method raises `Refused` where the engine would raise, and
+    `NotModelled` where the audit does not know.
+    """
+
+    @property
+    def left_dense(self) -> tuple[str, ...]:
+        """The entries of the list of layers to leave dense, as they are written."""
+        ...
+
+    def leaves_dense(self, entry: str, name: str) -> bool:
+        """Whether one entry of that list matches a module name, fused layers not looked into."""
+        ...
+
+    def linear(self, layer: Linear) -> Scheme:
+        """The scheme of a linear layer; the unquantized one where it is left alone."""
+        ...
+
+    def attention(self) -> Scheme | None:
+        """The scheme of the attention's KV cache (k_scale, v_scale), None without one."""
+        ...
+
+    def embedding(self, prefix: str) -> Scheme | None:
+        """The scheme of a vocabulary embedding, None where it stays dense."""
+        ...

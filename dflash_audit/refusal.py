@@ -1,0 +1,31 @@
+"""How the replay of an engine says that the engine would stop, or that the audit does not know."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Stage = Literal["config", "class", "quant_config", "build", "load"]
+
+
+class Refused(Exception):
+    """The engine raises here: `reason` is what it says, in a sentence."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class NotModelled(Exception):
+    """The engine knows this class or method, and this audit does not replay it."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Where an engine stops: the stage, what it says, and the tensor in its hands if there is one."""
+
+    stage: Stage
+    reason: str
+    tensor: str | None = None

@@ -1,0 +1,57 @@
+"""The report of an audit: what was looked at, what each engine does, what was found."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from dflash_audit.checkpoint import Checkpoint
+from dflash_audit.engine_run import EngineRun
+from dflash_audit.errors import Unreadable
+from dflash_audit.finding import SEVERITIES, Finding, Severity, Skip
+from dflash_audit.verdict import Verdict, verdict
+
+PASSED: Final = 0
+FOUND: Final = 1
+USAGE: Final = 2
+UNREADABLE: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One audit.
+
+    `runs` stand in the order of the registry, `gating` names those that
+    decide. With an `error` nothing was audited and all else is empty.
+    """
+
+    source: str
+    checkpoint: Checkpoint | None = None
+    runs: tuple[EngineRun, ...] = ()
+    gating: frozenset[str] = frozenset()
+    findings: tuple[Finding, ...] = ()
+    skips: tuple[Skip, ...] = ()
+    error: Unreadable | None = None
+    fail_on: Severity = "error"
+    counts: dict[Severity, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        counted = [finding.severity for finding in self.findings if self.counts_in_summary(finding)]
+        object.__setattr__(self, "counts", {s: counted.count(s) for s in SEVERITIES})
+
+    def counts_in_summary(self, finding: Finding) -> bool:
+        """Whether a finding moves the summary: one of a gating engine, or of none."""
+        return finding.engine is None or finding.engine in self.gating
+
+    def verdict(self, run: EngineRun) -> Verdict:
+        return verdict(run, self.findings)
+
+    def of_engine(self, engine: str | None) -> Iterable[Finding]:
+        return (finding for finding in self.findings if finding.engine == engine)
+
+    @property
+    def exit_code(self) -> int:
+        """3 for an error; 1 for a finding of at least `fail_on` that counts, else 0."""
+        if self.error is not None:
+            return UNREADABLE
+        worst = SEVERITIES[: SEVERITIES.index(self.fail_on) + 1]
+        return FOUND if any(self.counts[severity] for severity in worst) else PASSED

@@ -1,0 +1,58 @@
+"""A tensor goes nowhere, and nothing excuses it.
+
+The engine passes over a name that it has no parameter for, without a word. The
+weights in it are not used, and the parameter that they were meant for keeps
+whatever was in its memory.
+"""
+
+from collections.abc import Iterator
+
+from dflash_audit.checkpoint import Tensor
+from dflash_audit.drops import dropped, owner
+from dflash_audit.engine_run import EngineRun
+from dflash_audit.finding import Finding
+from dflash_audit.fold import fold
+from dflash_audit.tree import Module
+
+
+def find(run: EngineRun) -> Iterator[Finding]:
+    """One finding for all layers of a dropped tensor."""
+    tensors = {tensor.name: tensor for tensor in dropped(run)}
+    for subject, names in fold(tensors).items():
+        tensor = tensors[names[0]]
+        module = owner(run.tree.modules, tensor.name) if run.tree else None
+        yield Finding(
+            rule="dropped-tensor",
+            severity="error",
+            engine=run.engine,
+            subject=subject,
+            message=_message(run, tensor, module),
+            hint=_hint(tensor, module),
+            subjects=names,
+        )
+
+
+def _message(run: EngineRun, tensor: Tensor, module: Module | None) -> str:
+    fact = f"{tensor.dtype} {list(tensor.shape)} is dropped without a word by {run.engine}: "
+    if module is None:
+        return fact + f"{run.model_class} has no module of this name."
+    return fact + f"{_built(module)}."
+
+
+def _built(module: Module) -> str:
+    names = ", ".join(parameter.name for parameter in module.parameters) or "no parameters"
+    asked = f", for it asks the quantization config about {module.prefix!r}" if module.prefix else ""
+    return f"{module.name} is built with {names}{asked}"
+
+
+def _hint(tensor: Tensor, module: Module | None) -> str:
+    if module is None:
+        return "Rename the tensor to what the engine expects, restore the config key that builds it, or remove it."
+    quantized = any(parameter.name != "weight" for parameter in module.parameters if parameter.name != "bias")
+    dense_on_disk = tensor.name.endswith(".weight") and tensor.dtype in ("BF16", "F16", "F32")
+    if quantized and dense_on_disk:
+        name = module.name.rpartition(".")[2]
+        return f"Add an ignore entry that matches {module.prefix!r}, re:.*{name}$ for one, or quantize the layer."
+    if not quantized and tensor.name.rpartition(".")[2] not in ("weight", "bias"):
+        return f"This engine builds {module.name} dense: leave it unquantized in the recipe, and ignore it in the config."
+    return "Remove the tensor, or restore the config key under which the module has this parameter."

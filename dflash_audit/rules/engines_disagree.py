@@ -1,0 +1,33 @@
+"""The draft serves on the engines that gate, and fails on another one.
+
+Users of that version meet the failure, most often with the release that they run today.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from dflash_audit.facts import Facts
+from dflash_audit.finding import Finding
+from dflash_audit.verdict import verdict
+
+
+def find(facts: Facts, findings: Sequence[Finding]) -> Iterator[Finding]:
+    """One finding for all engines that fail where the gating ones do not."""
+    verdicts = {run.engine: verdict(run, findings) for run in facts.runs}
+    if any(verdicts[engine] in ("fail", "skipped") for engine in facts.gating):
+        return
+    failing = [engine for engine, said in verdicts.items() if said == "fail"]
+    if failing:
+        whys = "; ".join(f"{engine} fails: {_first_error(engine, findings)}" for engine in failing)
+        yield Finding(
+            rule="engines-disagree",
+            severity="warning",
+            engine=None,
+            subject=", ".join(failing),
+            message=f"The draft passes on {', '.join(sorted(facts.gating))}, but {whys}",
+            hint="Name the version in the model card, or change the layout so that every engine serves it.",
+        )
+
+
+def _first_error(engine: str, findings: Sequence[Finding]) -> str:
+    first = next(f for f in findings if f.engine == engine and f.severity == "error")
+    return f"{first.rule} on {first.subject}. {first.message}"

@@ -1,0 +1,37 @@
+"""Quantized numbers copied into a dense parameter, or dense ones into a quantized.
+
+Names and shapes match, so nothing objects, but the scale that gives the
+numbers their meaning is lost or never comes.
+"""
+
+from collections.abc import Iterator
+
+from dflash_audit.engine_run import EngineRun
+from dflash_audit.finding import Finding
+from dflash_audit.fold import fold
+from dflash_audit.loadplan import Fill
+
+
+def find(run: EngineRun) -> Iterator[Finding]:
+    """One finding for all layers of a tensor that loses its meaning in the same way."""
+    if run.plan is None:
+        return
+    fills = {t.name: fill for t, all_fills in run.plan.fills.items() for fill in all_fills if fill.lossy}
+    for subject, names in fold(fills).items():
+        yield Finding(
+            rule="lossy-cast",
+            severity="error",
+            engine=run.engine,
+            subject=subject,
+            message=_message(run, fills[names[0]]),
+            hint="Make the quantization config say what is on disk: ignore the layer, or quantize it.",
+            subjects=names,
+        )
+
+
+def _message(run: EngineRun, fill: Fill) -> str:
+    to = fill.slot.parameter.dtype
+    return (
+        f"{run.engine} copies {fill.dtype} numbers into {fill.target}, which is {to}:"
+        " the copy succeeds, the numbers mean something else."
+    )

@@ -1,0 +1,49 @@
+"""A parameter took in another amount of numbers than it holds, without an objection.
+
+The engine takes the first rows of a tensor that is too long, and pads one that
+is too short with zeros. A config whose sizes are wrong can so load a draft cut down.
+"""
+
+from collections.abc import Iterator
+
+from dflash_audit.engine_run import EngineRun
+from dflash_audit.finding import Finding
+from dflash_audit.fold import fold
+from dflash_audit.loadplan import LoadPlan, Resized
+from dflash_audit.tree import Kind
+
+
+def find(run: EngineRun) -> Iterator[Finding]:
+    """One finding for all layers of a parameter that took in the same other amount."""
+    if run.plan is None:
+        return
+    plan = run.plan
+    missing = plan.missing()
+    odd = {r.slot.name: r for r in plan.resized() if r.slot.name not in missing and not _by_design(plan, r)}
+    for subject, names in fold(odd).items():
+        first = odd[names[0]]
+        verb = "cut down to" if first.took > first.slot.numel else "padded with zeros to"
+        yield Finding(
+            rule="resized-parameter",
+            severity="error",
+            engine=run.engine,
+            subject=subject,
+            message=f"{first.took:,} numbers were {verb} the {first.slot.numel:,} that it holds, in silence.",
+            hint="Set the sizes in config.json (heads, head_dim, intermediate_size) to those of the tensors.",
+            subjects=names,
+        )
+
+
+def _by_design(plan: LoadPlan, resized: Resized) -> bool:
+    """Whether a parameter takes another amount in every good load.
+
+    A group index comes whole with each shard, one scale may stand for all
+    shards of a fused layer, a vocabulary is padded.
+    """
+    slot = resized.slot
+    placement = slot.parameter.placement
+    if placement.kind is Kind.VOCABULARY:
+        return placement.tokens is not None and resized.took == placement.tokens * slot.parameter.shape[1]
+    if slot.parameter.name.endswith("g_idx"):
+        return True
+    return placement.kind is Kind.TENSOR_SCALE and plan.filled()[slot.name] == {None} and resized.took == 1

@@ -1,0 +1,148 @@
+"""The module tree that an engine builds: modules, their parameters, how each is filled."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from fractions import Fraction
+from typing import Literal
+
+
+class Kind(StrEnum):
+    """The class of a parameter, which decides how a weight loader fills it.
+
+    Source: SGLang 0.5.23 `srt/layers/parameter.py`. The last four are a
+    `torch.nn.Parameter` in there: PLAIN is one of a linear, or one that
+    `default_weight_loader` fills; EXACT takes its own shape alone, SHARDED
+    the first rows, VOCABULARY a row for each token.
+    """
+
+    BASE = "BasevLLMParameter"
+    ROW = "RowvLLMParameter"
+    WEIGHT = "ModelWeightParameter"
+    PACKED = "PackedvLLMParameter"
+    PACKED_COLUMN = "PackedColumnParameter"
+    CHANNEL_SCALE = "ChannelQuantScaleParameter"
+    GROUP_SCALE = "GroupQuantScaleParameter"
+    BLOCK_SCALE = "BlockQuantScaleParameter"
+    TENSOR_SCALE = "PerTensorScaleParameter"
+    PLAIN = "Parameter"
+    EXACT = "exact"
+    SHARDED = "sharded"
+    VOCABULARY = "vocabulary"
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """What a weight loader reads off a parameter to place a tensor in it.
+
+    `output_dim`, `input_dim` and `packed_dim` are axes of the parameter;
+    `packed_factor` counts the logical numbers in one stored number along
+    `packed_dim`; `scalar_per_shard` marks a plain parameter with one scalar
+    for each logical matrix (`needs_scalar_to_array`); `tokens` are the rows
+    that a vocabulary's tensor must have, padding left out.
+    """
+
+    kind: Kind = Kind.PLAIN
+    output_dim: int | None = None
+    input_dim: int | None = None
+    packed_dim: int | None = None
+    packed_factor: int | Fraction = 1
+    scalar_per_shard: bool = False
+    scale_per_row: bool = False  # a block scale in the ue8m0 format, one row a row
+    tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of a module: `name` is its own, `dtype` torch's without `torch.`.
+
+    `defaulted`: it holds a right value of its own when nothing fills it.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    placement: Placement = Placement()
+    defaulted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """A linear layer as its quantization method is asked about it.
+
+    `output_sizes` are the logical matrices fused in it (q, k, v; gate, up; or
+    one) over all ranks, `output_partition_sizes` those of one rank.
+    """
+
+    module_class: str
+    prefix: str
+    input_size: int
+    output_sizes: tuple[int, ...]
+    input_size_per_partition: int
+    output_partition_sizes: tuple[int, ...]
+
+    @property
+    def output_size(self) -> int:
+        return sum(self.output_sizes)
+
+    @property
+    def output_size_per_partition(self) -> int:
+        return sum(self.output_partition_sizes)
+
+
+@dataclass(frozen=True, slots=True)
+class Scheme:
+    """How one layer is quantized, and the parameters that it gets for it.
+
+    `name` is the engine's class of the scheme, or of the linear method where
+    it has no schemes; `loader` the weight loader that fills the parameters;
+    `block_size` what that loader reads as the config's `weight_block_size`.
+    """
+
+    name: str
+    loader: Literal["v1", "v2"]
+    parameters: tuple[Parameter, ...]
+    block_size: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A module of the built draft.
+
+    `prefix` is the name under which the quantization config is asked, None
+    where nobody asks. `parameters` counts its own, not its children's.
+    """
+
+    name: str
+    module_class: str
+    parameters: tuple[Parameter, ...] = ()
+    prefix: str | None = None
+    scheme: Scheme | None = None
+    linear: Linear | None = None
+
+
+@dataclass(slots=True)
+class Tree:
+    """Every module of a draft by name, in the order in which it registers them."""
+
+    modules: dict[str, Module] = field(default_factory=dict)
+
+    def add(self, module: Module) -> None:
+        self.modules[module.name] = module
+
+    def parameters(self) -> Iterator[tuple[str, Module, Parameter]]:
+        """Yield (full name, its module, parameter), each parameter once."""
+        for module in self.modules.values():
+            for parameter in module.parameters:
+                name = f"{module.name}.{parameter.name}" if module.name else parameter.name
+                yield name, module, parameter
+
+
+FUSED: Mapping[str, Mapping[str, str | int]] = {
+    "qkv_proj": {"q_proj": "q", "k_proj": "k", "v_proj": "v"},
+    "gate_up_proj": {"gate_proj": 0, "up_proj": 1},
+}
+"""Fused module -> checkpoint module -> shard id.
+
+Source: SGLang 0.5.23 `srt/models/dflash.py`, `load_weights`.
+"""

@@ -1,0 +1,42 @@
+"""Writes a recorded case out as a checkpoint that an engine can open.
+
+A case folder holds `config.json` (and `hf_quant_config.json` where the
+checkpoint has one), `tensors.json` (name -> [dtype, shape], dtypes as a
+safetensors header spells them), `expected.json` (what the engines did) and
+`args.json` where the server gets other options than its defaults. The tensors
+come out as zeros: the cases are about layout. Standard library only.
+"""
+
+import json
+import math
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dflash_audit.dtypes import BITS
+
+NOT_THE_CHECKPOINTS = frozenset({"tensors.json", "expected.json", "args.json"})
+
+
+def materialize(case: Path, target: Path) -> Path:
+    """Write the checkpoint of the case folder `case` into the folder `target`, and return it."""
+    target.mkdir(parents=True, exist_ok=True)
+    for path in case.glob("*.json"):
+        if path.name not in NOT_THE_CHECKPOINTS:
+            shutil.copy(path, target)
+    write_zeros(target / "model.safetensors", json.loads((case / "tensors.json").read_text()))
+    return target
+
+
+def write_zeros(path: Path, tensors: Mapping[str, tuple[str, list[int]]]) -> None:
+    """Write a safetensors file of zeros; its data takes no room on most file systems."""
+    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    end = 0
+    for name, (dtype, shape) in tensors.items():
+        begin, end = end, end + math.prod(shape) * BITS[dtype] // 8
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}
+    encoded = json.dumps(header, separators=(",", ":")).encode()
+    with open(path, "wb") as file:
+        file.write(len(encoded).to_bytes(8, "little") + encoded)
+        file.truncate(file.tell() + end)
