@@ -5,9 +5,10 @@ VENV ?= .venv
 SGLANG_PYTHON ?= $(HOME)/sgl/bin/python
 
 .PHONY: audit test lint format records clean
+.DELETE_ON_ERROR:
 
 audit: $(VENV)/.audit
-	$(VENV)/bin/dflash-audit fixtures/seed-w8a16 --engine sglang-next --engine sglang-0.5.23
+	$(VENV)/bin/dflash-audit fixtures/seed-w8a16
 
 test: $(VENV)/.test
 	$(VENV)/bin/python -m pytest

@@ -17,6 +17,7 @@ app = typer.Typer(
     name="dflash-audit",
     add_completion=False,
     no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
     help="Tell what a serving engine would do with a DFlash draft checkpoint, before anyone serves it."
     " `dflash-audit SOURCE` is short for `dflash-audit audit SOURCE`.",
 )
@@ -47,7 +48,7 @@ def audit_command(
             "--engine",
             parser=_engine,
             metavar="NAME",
-            help=f"An engine that decides the exit code: {', '.join(ENGINES)} or all. Repeatable. [{DEFAULT}]",
+            help=f"An engine that decides the exit code: {', '.join(ENGINES)} or all. Repeatable. Default: {DEFAULT}.",
         ),
     ] = None,
     quantization: Quantization = None,
@@ -57,8 +58,10 @@ def audit_command(
     named = engine or [DEFAULT]
     gating = frozenset(ENGINES if "all" in named else named)
     report = audit(Request(source, gating, Conditions(quantization=quantization)))
-    if report.error is None or as_json:
-        print(FORMATS["json" if as_json else "text"](report))
+    if as_json:
+        print(FORMATS["json"](report))
+    elif report.error is None:
+        print(FORMATS["text"](report))
     _complain(report)
     raise typer.Exit(report.exit_code)
 
@@ -80,7 +83,7 @@ def tree_command(
 
 def _complain(report: Report) -> None:
     if report.error is not None:
-        print(f"dflash-audit: {FORMATS['text'](report)}", file=sys.stderr)
+        print(f"dflash-audit: {report.error.message}", file=sys.stderr)
 
 
 def _show_version(asked: bool) -> None:
@@ -99,7 +102,7 @@ def _root(
 
 
 COMMANDS = frozenset(("audit", "tree"))
-OWN_OPTIONS = frozenset(("--help", "--version"))
+OWN_OPTIONS = frozenset(("-h", "--help", "--version"))
 
 
 def main() -> None:

@@ -49,13 +49,14 @@ Record = dict[str, Any]
 FUSED = {"qkv_proj": ["q_proj", "k_proj", "v_proj"], "gate_up_proj": ["gate_proj", "up_proj"]}
 SHARDS: dict[str, tuple[str | int, ...]] = {"qkv_proj": ("q", "k", "v"), "gate_up_proj": (0, 1)}
 
-DRIVER = """
-    cuCtxGetCurrent cuCtxSetCurrent cuDeviceGet cuDeviceGetAttribute cuDevicePrimaryCtxRetain
-    cuDriverGetVersion cuFuncSetAttribute cuGetErrorName cuGetErrorString cuGetProcAddress_v2 cuInit
-    cuLaunchKernel cuLaunchKernelEx cuMemAddressFree cuMemAddressReserve cuMemCreate
-    cuMemGetAllocationGranularity cuMemMap cuMemRelease cuMemSetAccess cuMemUnmap cuModuleGetFunction
-    cuModuleLoadData cuPointerGetAttribute cuTensorMapEncodeIm2col cuTensorMapEncodeTiled
-""".split()
+DRIVER = (
+    "cuCtxGetCurrent", "cuCtxSetCurrent", "cuDeviceGet", "cuDeviceGetAttribute",
+    "cuDevicePrimaryCtxRetain", "cuDriverGetVersion", "cuFuncSetAttribute", "cuGetErrorName",
+    "cuGetErrorString", "cuGetProcAddress_v2", "cuInit", "cuLaunchKernel", "cuLaunchKernelEx",
+    "cuMemAddressFree", "cuMemAddressReserve", "cuMemCreate", "cuMemGetAllocationGranularity",
+    "cuMemMap", "cuMemRelease", "cuMemSetAccess", "cuMemUnmap", "cuModuleGetFunction",
+    "cuModuleLoadData", "cuPointerGetAttribute", "cuTensorMapEncodeIm2col", "cuTensorMapEncodeTiled",
+)  # fmt: skip
 """What the compiled kernels link against; nothing here calls one."""
 
 VENDOR = {"encoder.fc": "fc", "encoder.output_norm_enc": "hidden_norm"}

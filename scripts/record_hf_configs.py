@@ -26,8 +26,25 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from dflash_audit.hf_config.behaviours import OWN_CLASSES, TRANSFORMERS_CLASSES
 
-SIMPLE = {int: "int", float: "float", str: "str", bool: "bool", dict: "dict", list: "list", tuple: "tuple", type(None): "none"}
-PLANS = ("base_model_", "keys_to_ignore", "sub_configs", "_auto_class", "attribute_map", "base_config_key", "has_no_defaults")
+SIMPLE = {
+    int: "int",
+    float: "float",
+    str: "str",
+    bool: "bool",
+    dict: "dict",
+    list: "list",
+    tuple: "tuple",
+    type(None): "none",
+}
+PLANS = (
+    "base_model_",
+    "keys_to_ignore",
+    "sub_configs",
+    "_auto_class",
+    "attribute_map",
+    "base_config_key",
+    "has_no_defaults",
+)
 
 
 def kind(annotation: Any) -> Any:
@@ -72,7 +89,9 @@ def bounds(field: dataclasses.Field[Any]) -> list[float] | None:
     if not validators:
         return None
     (validator,) = validators if isinstance(validators, list) else [validators]
-    cells = dict(zip(validator.__code__.co_freevars, (c.cell_contents for c in validator.__closure__), strict=True))
+    cells = dict(
+        zip(validator.__code__.co_freevars, (c.cell_contents for c in validator.__closure__), strict=True)
+    )
     assert not cells["exclude_min"] and not cells["exclude_max"], field.name
     return [cells["min"], cells["max"]]
 
@@ -97,7 +116,9 @@ def attributes(cls: type) -> dict[str, Any]:
 
 
 def read_only(cls: type) -> list[str]:
-    return sorted(n for n in dir(cls) if isinstance(getattr(cls, n, None), property) and getattr(cls, n).fset is None)
+    return sorted(
+        n for n in dir(cls) if isinstance(getattr(cls, n, None), property) and getattr(cls, n).fset is None
+    )
 
 
 BASE_FIELDS = {f.name for f in dataclasses.fields(PreTrainedConfig)}
@@ -117,14 +138,18 @@ def recorded(cls: type) -> dict[str, Any]:
     # A generated __init__ is the dataclass's and takes the fields; a written one stands in the class's file.
     if cls.__init__.__code__.co_filename == inspect.getfile(cls) and cls is not PreTrainedConfig:
         parameters = inspect.signature(cls.__init__).parameters.values()
-        entry["parameters"] = {p.name: plain(p.default) for p in parameters if p.default is not inspect.Parameter.empty}
+        entry["parameters"] = {
+            p.name: plain(p.default) for p in parameters if p.default is not inspect.Parameter.empty
+        }
     return {key: value for key, value in entry.items() if value}
 
 
 def main() -> None:
     classes = {name: recorded(CONFIG_MAPPING[name]) for name in sorted(TRANSFORMERS_CLASSES)}
     own = {name: recorded(common._CONFIG_REGISTRY[name]) for name in sorted(OWN_CLASSES)}
-    methods = [n for n in dir(PreTrainedConfig) if callable(getattr(PreTrainedConfig, n)) and not n.startswith("__")]
+    methods = [
+        n for n in dir(PreTrainedConfig) if callable(getattr(PreTrainedConfig, n)) and not n.startswith("__")
+    ]
     document = {
         "source": "transformers {}, huggingface_hub {}, sglang {}".format(
             *(importlib.metadata.version(p) for p in ("transformers", "huggingface_hub", "sglang"))

@@ -16,8 +16,6 @@ WORDS: Final = {"pass": "serves", "warn": "serves, with warnings", "fail": "does
 
 def render(report: Report) -> str:
     """The verdicts, then the findings of each engine, then the summary."""
-    if report.error is not None:
-        return f"{clean(report.source)}: {clean(report.error.message)}"
     lines = [f"dflash-audit {clean(report.source)}", "", *_verdicts(report)]
     for run in report.runs:
         lines += _section(report, run.engine, f"{run.engine}{'' if run.engine in report.gating else ' (does not gate)'}")

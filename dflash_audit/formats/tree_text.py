@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
+from dflash_audit.drops import dropped, ignored
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.formats.clean import clean
 from dflash_audit.loadplan import Shard
@@ -19,6 +20,8 @@ def render(run: EngineRun) -> str:
         for module in run.tree.modules.values():
             if module.parameters:
                 lines += _module(module, sources, missing)
+    lines += [f"DROPPED  {clean(t.name)}  {t.dtype} {list(t.shape)}" for t in dropped(run)]
+    lines += [f"ignored  {clean(t.name)}  {reason}" for t, reason in ignored(run)]
     if run.refusal is not None:
         lines.append(f"refused at {run.refusal.stage}: {clean(run.refusal.reason)}")
     return "\n".join(lines)

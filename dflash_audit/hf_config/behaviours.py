@@ -2,107 +2,33 @@
 
 Source: transformers 5.19.0 `models/*/configuration_*.py`, a class each. The
 fields themselves are recorded (`classes.py`); record them again after a change
-of the keys here. A step reads and sets attributes of the object and may take
-keys out of `extra`, which holds what the config has beyond the class's fields.
+of the keys here.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
-from dflash_audit.hf_config import layer_types, rope
+from dflash_audit.hf_config import rope
 from dflash_audit.hf_config.config_object import ConfigObject
 from dflash_audit.hf_config.layer_types import FULL, SLIDING, mlp_dense_then_sparse, schedule, uniform
 from dflash_audit.hf_config.replay import as_table
+from dflash_audit.hf_config.steps import (
+    Behaviour,
+    default,
+    every,
+    from_extra,
+    head_dim,
+    head_dim_from_heads,
+    heads_divide_width,
+    known_rope_keys,
+    kv_heads,
+    latent_head_dims,
+    mlp_only_layers,
+    partial_rotary,
+    set_aside,
+    window_behind_switch,
+)
 from dflash_audit.refusal import Refused
-
-Step = Callable[[ConfigObject], None]
-
-
-def no_check(config: ConfigObject) -> None:
-    """Classes without a check of their own."""
-
-
-@dataclass(frozen=True, slots=True)
-class Behaviour:
-    """What a class does `before` and `after` the common part, and its own checks."""
-
-    before: tuple[Step, ...] = ()
-    after: tuple[Step, ...] = ()
-    convert_rope: Step = rope.convert
-    validate_rope: Step = rope.validate
-    validate_layer_types: Step = layer_types.validate
-    validate_architecture: Step = no_check
-    strict: bool = True
-    """Whether the checks run at all: SGLang's subclasses are not `@strict`."""
-
-
-def kv_heads(config: ConfigObject) -> None:
-    if config.get("num_key_value_heads") is None:
-        config.set("num_key_value_heads", config.need("num_attention_heads"))
-
-
-def head_dim(config: ConfigObject) -> None:
-    if config.get("head_dim") is None:
-        head_dim_from_heads(config)
-
-
-def head_dim_from_heads(config: ConfigObject) -> None:
-    config.set("head_dim", config.need("hidden_size") // config.need("num_attention_heads"))
-
-
-def window_behind_switch(config: ConfigObject) -> None:
-    if not config.need("use_sliding_window"):
-        config.set("sliding_window", None)
-
-
-def mlp_only_layers(config: ConfigObject) -> None:
-    if config.get("mlp_only_layers") is None:
-        config.set("mlp_only_layers", [])
-
-
-def latent_head_dims(config: ConfigObject) -> None:
-    """MLA classes: the width of a query head, and the rotary part as `head_dim`."""
-    config.set("qk_head_dim", config.need("qk_nope_head_dim") + config.need("qk_rope_head_dim"))
-    config.set("head_dim", config.need("qk_rope_head_dim"))
-
-
-def partial_rotary(factor: float) -> Step:
-    def fill(config: ConfigObject) -> None:
-        config.extra.setdefault("partial_rotary_factor", factor)
-
-    return fill
-
-
-def default(name: str, make: Callable[[ConfigObject], Any]) -> Step:
-    """A step that fills in an attribute that is None."""
-
-    def fill(config: ConfigObject) -> None:
-        if config.get(name) is None:
-            config.set(name, make(config))
-
-    return fill
-
-
-def from_extra(name: str, key: str) -> Step:
-    """A step that lets an older key, where given, override an attribute."""
-
-    def take(config: ConfigObject) -> None:
-        if key in config.extra:
-            config.set(name, config.extra.pop(key))
-
-    return take
-
-
-def heads_divide_width(config: ConfigObject) -> None:
-    width, heads = config.need("hidden_size"), config.need("num_attention_heads")
-    if width % heads != 0:
-        raise Refused(f"the hidden size ({width}) is not a multiple of the number of attention heads ({heads})")
-
-
-def every(interval: int) -> Callable[[ConfigObject, int], bool]:
-    """The rule of layers that are no multiple of an interval, counted from one."""
-    return lambda config, layer: bool((layer + 1) % interval)
 
 
 def _past_max_window(config: ConfigObject, layer: int) -> bool:
@@ -129,14 +55,16 @@ def _qwen2_moe(config: ConfigObject) -> None:
 
 _QWEN2_MOE_LAYERS: Final = schedule(
     lambda config, layer: (
-        bool((layer + 1) % 2) and layer < config.need("max_window_layers") and config.need("use_sliding_window")
+        bool((layer + 1) % 2)
+        and layer < config.need("max_window_layers")
+        and config.need("use_sliding_window")
     ),
     SLIDING,
     FULL,
 )
 
 
-def _qwen3_next_layers(config: ConfigObject) -> None:
+def _linear_but_every_fourth(config: ConfigObject) -> None:
     if config.get("layer_types") is None:
         interval = config.extra.pop("full_attention_interval", 4)
         schedule(every(interval), "linear_attention", FULL)(config)
@@ -186,13 +114,6 @@ def _by_layer_type(
         "full_attention": {"rope_type": "default", **full},
         "sliding_attention": {"rope_type": "default", **sliding},
     }
-
-
-def known_rope_keys(*keys: str) -> Step:
-    def tell(config: ConfigObject) -> None:
-        config.extra["ignore_keys_at_rope_validation"] = list(keys)
-
-    return tell
 
 
 def _laguna_architecture(config: ConfigObject) -> None:
@@ -265,6 +186,23 @@ def _fourth_from_last(config: ConfigObject, layer: int) -> bool:
     return bool((config.need("num_hidden_layers") - 1 - layer) % 4 == 0)
 
 
+def _indexers_of_glm(config: ConfigObject) -> list[str]:
+    """Which layers compute their own top-k: by a pattern, or one in so many."""
+    pattern = config.extra.get("index_topk_pattern")
+    if isinstance(pattern, str):
+        return [{"F": "full", "S": "shared"}[letter] for letter in pattern]
+    if pattern is not None:
+        return list(pattern)
+    frequency = max(config.extra.get("index_topk_freq", 1), 1)
+    offset = config.extra.get("index_skip_topk_offset", 2)
+    depth = config.need("num_hidden_layers")
+    return ["shared" if max(layer - offset + 1, 0) % frequency else "full" for layer in range(depth)]
+
+
+def _query_head_dim(config: ConfigObject) -> None:
+    config.set("qk_head_dim", config.need("qk_nope_head_dim") + config.need("qk_rope_head_dim"))
+
+
 def _experts_by_other_name(config: ConfigObject) -> None:
     if (experts := config.extra.get("num_experts")) is not None:
         config.set("n_routed_experts", experts)
@@ -287,10 +225,12 @@ def _no_rope_layers(config: ConfigObject) -> None:
 
 
 _SMOLLM3_LAYERS: Final = schedule(
-    lambda config, layer: not (
-        not config.need("no_rope_layers")[layer]
-        and config.need("use_sliding_window")
-        and config.need("sliding_window") is not None
+    lambda config, layer: (
+        not (
+            not config.need("no_rope_layers")[layer]
+            and config.need("use_sliding_window")
+            and config.need("sliding_window") is not None
+        )
     ),
     FULL,
     SLIDING,
@@ -300,15 +240,6 @@ _SMOLLM3_LAYERS: Final = schedule(
 def _moe_end_index(config: ConfigObject) -> None:
     if config.get("moe_layer_end_index") == -1:
         config.set("moe_layer_end_index", config.need("num_hidden_layers") - 1)
-
-
-def set_aside(*keys: str) -> Step:
-    """A step that keeps keys back from the common part for a later step."""
-
-    def take(config: ConfigObject) -> None:
-        config.aside = {key: config.extra.pop(key, None) for key in keys}
-
-    return take
 
 
 _DEEPSEEK_V4_RATIOS: Final = {
@@ -323,7 +254,10 @@ _DEEPSEEK_V4_MLPS: Final = ("hash_moe", "moe")
 def _deepseek_v4_rates(config: ConfigObject) -> None:
     if config.get("compress_rates") is None:
         config.set("compress_rates", dict(config.need("default_compress_rates")))
-    for key, layer_type in (("compress_rate_csa", _DEEPSEEK_V4_LAYERS[1]), ("compress_rate_hca", _DEEPSEEK_V4_LAYERS[2])):
+    for key, layer_type in (
+        ("compress_rate_csa", _DEEPSEEK_V4_LAYERS[1]),
+        ("compress_rate_hca", _DEEPSEEK_V4_LAYERS[2]),
+    ):
         if config.aside[key] is not None:
             config.need("compress_rates")[layer_type] = config.aside[key]
 
@@ -406,7 +340,7 @@ def _mlp_of_kimi(config: ConfigObject) -> list[str]:
 
 def _sparse_attention_of_minimax_m3(config: ConfigObject) -> None:
     config.set("hidden_act", "silu")
-    sparse = as_table(config.aside["sparse_attention_config"] or {}, "sparse_attention_config")
+    sparse = config.aside["sparse_attention_config"] or {}
     for name, key in (
         ("index_n_heads", "sparse_num_index_heads"),
         ("index_head_dim", "sparse_index_dim"),
@@ -423,7 +357,9 @@ def _sparse_attention_of_minimax_m3(config: ConfigObject) -> None:
     mixtures = config.aside["moe_layer_freq"]
     if config.get("mlp_layer_types") is None:
         depth = config.need("num_hidden_layers")
-        layers = ["sparse"] * depth if mixtures is None else ["sparse" if here else "dense" for here in mixtures]
+        layers = (
+            ["sparse"] * depth if mixtures is None else ["sparse" if here else "dense" for here in mixtures]
+        )
         config.set("mlp_layer_types", layers)
 
 
@@ -431,13 +367,20 @@ def _rope_theta_by_layer(config: ConfigObject) -> None:
     """Muse Glimmer: every fourth layer, counted from the last, has no rotary embedding."""
     if config.get("layer_rope_theta") is None:
         depth, theta = config.need("num_hidden_layers"), config.need("rope_parameters")["rope_theta"]
-        config.set("layer_rope_theta", [0 if (depth - 1 - layer) % 4 == 0 else theta for layer in range(depth)])
+        config.set(
+            "layer_rope_theta", [0 if (depth - 1 - layer) % 4 == 0 else theta for layer in range(depth)]
+        )
 
 
 _KV: Final = (kv_heads,)
 _KV_AND_HEAD: Final = (head_dim, kv_heads)
 _QWEN3: Final = (window_behind_switch, kv_heads, SLIDING_PAST_MAX_WINDOW)
-_MLA_DENSE_FIRST: Final = (latent_head_dims, default("mlp_layer_types", _dense_first_of_deepseek))
+_DEEPSEEK_V32: Final = (
+    latent_head_dims,
+    default("mlp_layer_types", _dense_first_of_deepseek),
+    uniform("indexed_attention"),
+    _experts_by_other_name,
+)
 
 TRANSFORMERS_CLASSES: Final[Mapping[str, Behaviour]] = {
     "apertus": Behaviour((kv_heads, default("rope_parameters", _llama3_of_apertus))),
@@ -448,9 +391,17 @@ TRANSFORMERS_CLASSES: Final[Mapping[str, Behaviour]] = {
     "cohere2": Behaviour((kv_heads, head_dim_from_heads, _cohere2_layers)),
     "deepseek_v2": Behaviour((latent_head_dims, kv_heads), validate_architecture=heads_divide_width),
     "deepseek_v3": Behaviour((kv_heads, latent_head_dims)),
-    "deepseek_v32": Behaviour((*_MLA_DENSE_FIRST, uniform("indexed_attention"), _experts_by_other_name)),
+    "deepseek_v32": Behaviour(_DEEPSEEK_V32),
     "deepseek_v4": Behaviour(
-        before=(set_aside("compress_ratios", "compress_rate_csa", "compress_rate_hca", "num_hash_layers", "qk_rope_head_dim"),),
+        before=(
+            set_aside(
+                "compress_ratios",
+                "compress_rate_csa",
+                "compress_rate_hca",
+                "num_hash_layers",
+                "qk_rope_head_dim",
+            ),
+        ),
         after=(_deepseek_v4_rates, _deepseek_v4_layers, _deepseek_v4_rope),
         validate_rope=_deepseek_v4_validate_rope,
         validate_layer_types=_deepseek_v4_validate_layers,
@@ -470,8 +421,12 @@ TRANSFORMERS_CLASSES: Final[Mapping[str, Behaviour]] = {
         validate_architecture=heads_divide_width,
     ),
     "glm": Behaviour((partial_rotary(0.5), default("eos_token_id", lambda config: [151329, 151336, 151338]))),
-    "glm4": Behaviour((partial_rotary(0.5), default("eos_token_id", lambda config: [151329, 151336, 151338]))),
+    "glm4": Behaviour(
+        (partial_rotary(0.5), default("eos_token_id", lambda config: [151329, 151336, 151338]))
+    ),
     "glm4_moe": Behaviour((partial_rotary(0.5),)),
+    "glm4_moe_lite": Behaviour((mlp_dense_then_sparse, _query_head_dim)),
+    "glm_moe_dsa": Behaviour((default("indexer_types", _indexers_of_glm), *_DEEPSEEK_V32)),
     "gpt_oss": Behaviour((kv_heads, head_dim, ALTERNATING, default("rope_parameters", _yarn_of_gpt_oss))),
     "granite": Behaviour(_KV),
     "granitemoe": Behaviour(_KV),
@@ -497,7 +452,11 @@ TRANSFORMERS_CLASSES: Final[Mapping[str, Behaviour]] = {
         validate_architecture=_laguna_architecture,
     ),
     "lfm2": Behaviour(
-        (_lfm2_layers, from_extra("tie_word_embeddings", "tie_embedding"), from_extra("intermediate_size", "block_ff_dim")),
+        (
+            _lfm2_layers,
+            from_extra("tie_word_embeddings", "tie_embedding"),
+            from_extra("intermediate_size", "block_ff_dim"),
+        ),
         strict=False,
     ),
     "llama": Behaviour(_KV_AND_HEAD, validate_architecture=heads_divide_width),
@@ -522,13 +481,16 @@ TRANSFORMERS_CLASSES: Final[Mapping[str, Behaviour]] = {
     "minimax": Behaviour((kv_heads, schedule(every(2), FULL, "linear_attention"))),
     "minimax_m2": Behaviour(convert_rope=rope.convert_rotary_dim),
     "minimax_m3_vl_text": Behaviour(
-        before=(set_aside("sparse_attention_config", "moe_layer_freq"),), after=(_sparse_attention_of_minimax_m3,)
+        before=(set_aside("sparse_attention_config", "moe_layer_freq"),),
+        after=(_sparse_attention_of_minimax_m3,),
     ),
     "ministral": Behaviour((kv_heads, _mistral_layers)),
     "ministral3": Behaviour((default("rope_parameters", _yarn_of_ministral3), head_dim, kv_heads)),
     "mistral": Behaviour(_KV_AND_HEAD),
     "mixtral": Behaviour(_KV),
-    "muse_glimmer_assistant": Behaviour((uniform(SLIDING), default("target_layer_ids", lambda config: [1, 13, 25, 37, 49]))),
+    "muse_glimmer_assistant": Behaviour(
+        (uniform(SLIDING), default("target_layer_ids", lambda config: [1, 13, 25, 37, 49]))
+    ),
     "muse_glimmer_text": Behaviour(
         (schedule(_fourth_from_last, FULL, SLIDING),),
         after=(_rope_theta_by_layer,),
@@ -546,8 +508,10 @@ TRANSFORMERS_CLASSES: Final[Mapping[str, Behaviour]] = {
     "qwen2_moe": Behaviour((_qwen2_moe,)),
     "qwen2_vl_text": Behaviour(_QWEN3, convert_rope=rope.convert_multimodal),
     "qwen3": Behaviour(_QWEN3),
+    "qwen3_5_moe_text": Behaviour((partial_rotary(0.25), _linear_but_every_fourth)),
+    "qwen3_5_text": Behaviour((partial_rotary(0.25), _linear_but_every_fourth)),
     "qwen3_moe": Behaviour((window_behind_switch, mlp_only_layers)),
-    "qwen3_next": Behaviour((partial_rotary(0.25), mlp_only_layers, _qwen3_next_layers)),
+    "qwen3_next": Behaviour((partial_rotary(0.25), mlp_only_layers, _linear_but_every_fourth)),
     "qwen3_vl_text": Behaviour(_KV),
     "seed_oss": Behaviour(_KV_AND_HEAD),
     "smollm3": Behaviour((kv_heads, _no_rope_layers, _SMOLLM3_LAYERS)),
@@ -558,7 +522,7 @@ TRANSFORMERS_CLASSES: Final[Mapping[str, Behaviour]] = {
 """Model type -> what the class does that AutoConfig takes for it."""
 
 OWN_CLASSES: Final = (
-    "bailing_hybrid", "deepseek_v32", "deepseek_v4", "kimi_k2", "kimi_linear", "laguna",
-    "mellum", "muse_glimmer_assistant", "qwen3_next",
+    "bailing_hybrid", "deepseek_v32", "deepseek_v4", "kimi_k2", "kimi_linear", "laguna", "mellum",
+    "muse_glimmer_assistant", "qwen3_5_moe_text", "qwen3_5_text", "qwen3_next",
 )  # fmt: skip
 """Model types that SGLang's own registry reads again, and that `own_classes.py` replays."""

@@ -92,4 +92,6 @@ def _check(name: str, field: Field, value: Any) -> None:
     if not fits(value, field.kind):
         raise Refused(f"config field {name!r} does not take {value!r}")
     if field.bounds is not None and not field.bounds[0] <= value <= field.bounds[1]:
-        raise Refused(f"config field {name!r} must lie between {field.bounds[0]} and {field.bounds[1]}, got {value!r}")
+        raise Refused(
+            f"config field {name!r} must lie between {field.bounds[0]} and {field.bounds[1]}, got {value!r}"
+        )

@@ -5,10 +5,9 @@ validators behind it), as transformers 5.19.0's `@strict` config classes run
 them whenever a field is set.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
-Kind = str | Sequence[Any]
+Kind = str | list[Any]
 """A recorded annotation: a name of `_SIMPLE`, "any", or (form, arguments...)."""
 
 _SIMPLE: dict[str, tuple[type, ...]] = {

@@ -86,7 +86,9 @@ def _refuse_unknown_names(config: ConfigObject) -> None:
 def _refuse_other_length(config: ConfigObject, depth: Any) -> None:
     for name, layers, _ in _lists(config):
         if depth not in (None, len(layers)):
-            raise Refused(f"num_hidden_layers ({depth}) must be equal to the number of {name} ({len(layers)})")
+            raise Refused(
+                f"num_hidden_layers ({depth}) must be equal to the number of {name} ({len(layers)})"
+            )
 
 
 def schedule(rule: Callable[[ConfigObject, int], bool], yes: str, no: str) -> Callable[[ConfigObject], None]:

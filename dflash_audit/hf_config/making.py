@@ -9,37 +9,37 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from dflash_audit.hf_config import layer_types
-from dflash_audit.hf_config.behaviours import Behaviour
 from dflash_audit.hf_config.classes import ClassFacts, base_class, methods
 from dflash_audit.hf_config.config_object import ConfigObject
 from dflash_audit.hf_config.replay import replayed
+from dflash_audit.hf_config.steps import Behaviour
 from dflash_audit.refusal import NotModelled, Refused
 
 GENERATION: Final = (
-    "max_length", "min_length", "do_sample", "use_cache", "early_stopping", "num_beams", "temperature", "top_k",
-    "top_p", "typical_p", "repetition_penalty", "length_penalty", "no_repeat_ngram_size",
+    "max_length", "min_length", "do_sample", "use_cache", "early_stopping", "num_beams", "temperature",
+    "top_k", "top_p", "typical_p", "repetition_penalty", "length_penalty", "no_repeat_ngram_size",
     "encoder_no_repeat_ngram_size", "bad_words_ids", "num_return_sequences", "output_scores",
     "return_dict_in_generate", "forced_bos_token_id", "forced_eos_token_id", "remove_invalid_values",
-    "exponential_decay_length_penalty", "suppress_tokens", "begin_suppress_tokens", "epsilon_cutoff", "eta_cutoff",
-    "encoder_repetition_penalty", "num_assistant_tokens", "num_assistant_tokens_schedule",
+    "exponential_decay_length_penalty", "suppress_tokens", "begin_suppress_tokens", "epsilon_cutoff",
+    "eta_cutoff", "encoder_repetition_penalty", "num_assistant_tokens", "num_assistant_tokens_schedule",
     "assistant_confidence_threshold", "assistant_lookbehind", "target_lookbehind", "num_beam_groups",
     "diversity_penalty",
 )  # fmt: skip
 """Keys of text generation: a class without such a field drops them."""
 
-TORCH_DTYPES: Final[Mapping[str, str]] = {
-    "bit": "uint1", "cdouble": "complex128", "cfloat": "complex64", "chalf": "complex32", "double": "float64",
-    "float": "float32", "half": "float16", "int": "int32", "long": "int64", "short": "int16",
-} | {
-    name: name
-    for name in (
-        "bcomplex32", "bfloat16", "bits16", "bits1x8", "bits2x4", "bits4x2", "bits8", "bool", "complex128",
-        "complex32", "complex64", "float16", "float32", "float4_e2m1fn_x2", "float64", "float8_e4m3fn",
-        "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "int1", "int16", "int2", "int3",
-        "int32", "int4", "int5", "int6", "int64", "int7", "int8", "qint32", "qint8", "quint2x4", "quint4x2",
-        "quint8", "uint1", "uint16", "uint2", "uint3", "uint32", "uint4", "uint5", "uint6", "uint64", "uint7",
-        "uint8",
-    )
+_DTYPES: Final = (
+    "bcomplex32", "bfloat16", "bits16", "bits1x8", "bits2x4", "bits4x2", "bits8", "bool", "complex128",
+    "complex32", "complex64", "float16", "float32", "float4_e2m1fn_x2", "float64", "float8_e4m3fn",
+    "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "int1", "int16", "int2", "int3",
+    "int32", "int4", "int5", "int6", "int64", "int7", "int8", "qint32", "qint8", "quint2x4", "quint4x2",
+    "quint8", "uint1", "uint16", "uint2", "uint3", "uint32", "uint4", "uint5", "uint6", "uint64", "uint7",
+    "uint8",
+)  # fmt: skip
+
+TORCH_DTYPES: Final[Mapping[str, str]] = {name: name for name in _DTYPES} | {
+    "bit": "uint1", "cdouble": "complex128", "cfloat": "complex64", "chalf": "complex32",
+    "double": "float64", "float": "float32", "half": "float16", "int": "int32", "long": "int64",
+    "short": "int16",
 }  # fmt: skip
 """Names that torch 2.x knows as a dtype -> the dtype's own name."""
 
@@ -84,9 +84,8 @@ def _common(config: ConfigObject, behaviour: Behaviour) -> None:
     config.extra = dict(kept)
     _settle_dtype(config)
     _settle_labels(config)
-    if config.has("rope_parameters"):
-        behaviour.convert_rope(config)
-    elif config.extra.get("rope_scaling") and config.extra.get("rope_theta"):
+    older_rope = config.extra.get("rope_scaling") and config.extra.get("rope_theta")
+    if config.has("rope_parameters") or older_rope:
         behaviour.convert_rope(config)
     _take_extra(config)
     layer_types.remap(config)
@@ -105,7 +104,7 @@ def _settle_dtype(config: ConfigObject) -> None:
 
 
 def _settle_labels(config: ConfigObject) -> None:
-    names, count = config.get("id2label"), config.extra.get("num_labels")
+    names = config.get("id2label")
     if names is None:
         config.set("num_labels", config.extra.get("num_labels", 2))
     elif not isinstance(names, dict):
@@ -115,7 +114,6 @@ def _settle_labels(config: ConfigObject) -> None:
     single = config.get("problem_type") == "single_label_classification"
     if single and len(config.need("id2label")) == 1:
         raise Refused("problem_type single_label_classification needs more than one label")
-    _ = count
 
 
 def _take_extra(config: ConfigObject) -> None:
@@ -124,7 +122,7 @@ def _take_extra(config: ConfigObject) -> None:
     for name in (*GENERATION, "name_or_path", "_commit_hash"):
         extra.pop(name, None)
     config.values["output_attentions"] = extra.pop("output_attentions", False)
-    config.values["_attn_implementation"] = extra.pop("attn_implementation", None)
+    config.values["_attn_implementation"] = _attention(extra.pop("attn_implementation", None))
     extra.pop("experts_implementation", None)
     per_layer = extra.pop("per_layer_config", None)
     for name, value in extra.items():
@@ -132,6 +130,11 @@ def _take_extra(config: ConfigObject) -> None:
             config.set(name, value)
     if per_layer is not None:
         config.set("per_layer_config", per_layer)
+
+
+def _attention(implementation: Any) -> Any:
+    """The attention implementation of the whole, where a table names one for each part."""
+    return implementation.get("") if isinstance(implementation, dict) else implementation
 
 
 def check(config: ConfigObject, behaviour: Behaviour) -> None:
@@ -148,10 +151,7 @@ def check(config: ConfigObject, behaviour: Behaviour) -> None:
 
 
 def _validate_output_attentions(config: ConfigObject) -> None:
-    wanted, implementation = config.need("output_attentions"), config.need("_attn_implementation")
-    if isinstance(implementation, dict):
-        implementation = implementation.get("")
-    if wanted and implementation not in ("eager", None):
+    if config.need("output_attentions") and config.need("_attn_implementation") not in ("eager", None):
         raise Refused("output_attentions works with the eager attention implementation alone")
 
 

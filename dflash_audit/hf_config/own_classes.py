@@ -9,12 +9,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final, Literal
 
-from dflash_audit.hf_config.behaviours import TRANSFORMERS_CLASSES, Behaviour
+from dflash_audit.hf_config.behaviours import TRANSFORMERS_CLASSES
 from dflash_audit.hf_config.classes import ClassFacts, sglang_class, transformers_class
 from dflash_audit.hf_config.config_object import ConfigObject
 from dflash_audit.hf_config.making import BASE, complete, make
 from dflash_audit.hf_config.replay import as_table, replayed
-from dflash_audit.refusal import Refused
+from dflash_audit.hf_config.steps import Behaviour
+from dflash_audit.refusal import NotModelled, Refused
 
 Arguments = dict[str, Any]
 
@@ -64,14 +65,11 @@ def _laguna_schedules(arguments: Arguments) -> Arguments:
     """Take the per-layer lists out of the arguments and fill in the missing ones."""
     depth, heads = arguments["num_hidden_layers"], arguments["num_attention_heads"]
     missing = {
-        "layer_types": lambda: ["full_attention" for _ in range(depth)],
-        "mlp_layer_types": lambda: ["dense"] + ["sparse"] * (depth - 1),
-        "num_attention_heads_per_layer": lambda: [heads] * depth,
+        "layer_types": ["full_attention"] * depth,
+        "mlp_layer_types": ["dense"] + ["sparse"] * (depth - 1),
+        "num_attention_heads_per_layer": [heads] * depth,
     }
-    schedules: Arguments = {}
-    for name, fill in missing.items():
-        value = arguments.pop(name)
-        schedules[name] = list(value) if value else fill()
+    schedules = {name: list(arguments.pop(name) or fill) for name, fill in missing.items()}
     if len(schedules["num_attention_heads_per_layer"]) != depth:
         raise Refused(f"num_attention_heads_per_layer must have one entry for each of the {depth} layers")
     return schedules
@@ -112,9 +110,9 @@ def _laguna_rope(arguments: Arguments, layers: list[Any]) -> Arguments:
 
 
 _LAGUNA_SCALING: Final = (
-    "factor", "original_max_position_embeddings", "beta_fast", "beta_slow", "extrapolation_factor", "truncate",
-    "low_freq_factor", "high_freq_factor", "mscale", "mscale_all_dim", "short_factor", "long_factor", "short_mscale",
-    "long_mscale",
+    "factor", "original_max_position_embeddings", "beta_fast", "beta_slow", "extrapolation_factor",
+    "truncate", "low_freq_factor", "high_freq_factor", "mscale", "mscale_all_dim", "short_factor",
+    "long_factor", "short_mscale", "long_mscale",
 )  # fmt: skip
 
 
@@ -123,7 +121,9 @@ def _laguna_scaling(parameters: Arguments) -> Arguments | None:
     rope_type = parameters.get("rope_type") or parameters.get("type")
     if rope_type in (None, "default"):
         return None
-    scaling = {"rope_type": rope_type} | {key: parameters[key] for key in _LAGUNA_SCALING if key in parameters}
+    scaling = {"rope_type": rope_type} | {
+        key: parameters[key] for key in _LAGUNA_SCALING if key in parameters
+    }
     if "attention_factor" in parameters:
         scaling.pop("mscale", None)
         scaling.pop("mscale_all_dim", None)
@@ -138,8 +138,31 @@ def _first(*candidates: Any) -> Any:
 
 
 def _qwen3_next(given: Arguments) -> ConfigObject:
-    """Source: `qwen3_next.py`; it takes `layer_types` and keeps it nowhere."""
-    facts = sglang_class("qwen3_next")
+    """Source: `qwen3_next.py`."""
+    return _like_qwen3_next("qwen3_next", given)
+
+
+def _qwen3_5(model_type: str) -> Callable[[Arguments], ConfigObject]:
+    """Source: `qwen3_5.py`, the classes of the language part."""
+
+    def build(given: Arguments) -> ConfigObject:
+        if "text_config" in given:
+            raise NotModelled(f"model type {model_type!r} with a text_config of its own")
+        parameters = given.pop("rope_parameters", None)
+        if given.get("rope_scaling") is None and parameters is not None:
+            given["rope_scaling"] = parameters
+        config = _like_qwen3_next(model_type, given)
+        if config.get("rope_parameters") is None:
+            config.set("rope_parameters", parameters or {})
+        config.set("rope_parameters", parameters or config.get("rope_parameters"))
+        return config
+
+    return build
+
+
+def _like_qwen3_next(model_type: str, given: Arguments) -> ConfigObject:
+    """Qwen3-Next's `__init__`, which takes `layer_types` and keeps it nowhere."""
+    facts = replace(sglang_class(model_type), parameters=sglang_class("qwen3_next").parameters)
     arguments, rest = _split(facts, given)
     rest |= _pass_on(arguments, ("tie_word_embeddings",))
     config = make(facts, BASE, rest)
@@ -216,6 +239,8 @@ OWN_CLASSES: Final[Mapping[str, Callable[[Arguments], ConfigObject]]] = {
     "laguna": _laguna,
     "mellum": _mellum,
     "muse_glimmer_assistant": _muse_glimmer_assistant,
+    "qwen3_5_moe_text": _qwen3_5("qwen3_5_moe_text"),
+    "qwen3_5_text": _qwen3_5("qwen3_5_text"),
     "qwen3_next": _qwen3_next,
 }
 """Model type -> what SGLang's own class makes of a config, which is used up."""

@@ -115,7 +115,9 @@ def _known(model_type: Any) -> bool:
     if isinstance(model_type, list | dict):
         raise Refused(f"model_type is not a name: {model_type!r}")
     return (
-        model_type in TRANSFORMERS_CLASSES or model_type in ONLY_IN_TRANSFORMERS or model_type in READ_BY_SGLANG
+        model_type in TRANSFORMERS_CLASSES
+        or model_type in ONLY_IN_TRANSFORMERS
+        or model_type in READ_BY_SGLANG
     )
 
 

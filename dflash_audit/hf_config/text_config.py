@@ -100,7 +100,9 @@ def _chosen(attributes: Attributes) -> Any:
     for name in ("llm_config", "language_config", "text_config"):
         if name in attributes:
             part = attributes[name]
-            if name != "language_config" and not (isinstance(part, Attributes) and "num_attention_heads" in part):
+            if name != "language_config" and not (
+                isinstance(part, Attributes) and "num_attention_heads" in part
+            ):
                 raise Refused(f"{name} has no num_attention_heads")
             return part
     return None

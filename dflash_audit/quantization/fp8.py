@@ -50,12 +50,15 @@ class Fp8:
     """An `Fp8Config`, or (without a KV cache) a `W4AFp8Config`, that the engine has accepted."""
 
     weights: Fp8Weights
-    ignored: tuple[str, ...]
+    left_dense: tuple[str, ...]
     fused: Mapping[str, tuple[str, ...]]
     kv_cache: bool = True
 
+    def leaves_dense(self, entry: str, name: str) -> bool:
+        return any(covers(spelling, name) for spelling in both_spellings([entry]))
+
     def linear(self, layer: Linear) -> Scheme:
-        if skipped(layer.prefix, self.ignored, self.fused):
+        if skipped(layer.prefix, both_spellings(self.left_dense), self.fused):
             return dense_linear(layer)
         return fp8_linear(layer, self.weights)
 
@@ -79,7 +82,7 @@ def read(config: Mapping[str, Any], surroundings: Surroundings) -> QuantConfig:
     # The engine looks for the letters as they are spelled: a method "FP8" counts as dense weights.
     weights = Fp8Weights("fp8" in method, activation, block_size, mxfp8)
     _check(weights)
-    ignored = both_spellings(optional(config, *IGNORE_KEYS, default=None))
+    ignored = names(optional(config, *IGNORE_KEYS, default=None))
     _check_card(weights, surroundings)
     return Fp8(weights, ignored, surroundings.packed_modules_mapping)
 
@@ -147,13 +150,15 @@ def entries(value: object) -> tuple[object, ...]:
     raise Refused(f"a list of modules was expected, not {value!r}")
 
 
-def both_spellings(ignored: object) -> tuple[str, ...]:
+def names(ignored: object) -> tuple[str, ...]:
+    """The entries of an ignore list, where any other type than text is `Refused`; `()` for null."""
+    return tuple(_text(entry) for entry in entries(ignored or []))
+
+
+def both_spellings(ignored: Iterable[str]) -> tuple[str, ...]:
     """Every entry of an ignore list without and with a leading `model.`."""
-    names: list[str] = []
-    for entry in entries(ignored or []):
-        bare = _text(entry).removeprefix("model.")
-        names += [bare, f"model.{bare}"]
-    return tuple(names)
+    bare = [entry.removeprefix("model.") for entry in ignored]
+    return tuple(spelling for name in bare for spelling in (name, f"model.{name}"))
 
 
 def skipped(prefix: str, ignored: Iterable[object], fused: Mapping[str, tuple[str, ...]]) -> bool:
@@ -165,10 +170,15 @@ def skipped(prefix: str, ignored: Iterable[object], fused: Mapping[str, tuple[st
     """
     last = prefix.split(".")[-1]
     shards = (fused if last in fused else FALLBACK_SHARDS).get(last, (last,))
-    kept = {any(_covers(entry, prefix.replace(last, shard)) for entry in ignored) for shard in shards}
+    kept = {any(covers(entry, prefix.replace(last, shard)) for entry in ignored) for shard in shards}
     if len(kept) > 1:
         raise Refused(f"some but not all shards of {prefix} are quantized")
     return kept == {True}
+
+
+def covers(entry: object, name: str) -> bool:
+    """Whether an entry of an ignore list is a run of whole parts of a dotted name."""
+    return f".{_text(entry).rstrip('.')}." in f".{name.rstrip('.')}."
 
 
 def fp8_linear(layer: Linear, weights: Fp8Weights) -> Scheme:
@@ -234,11 +244,6 @@ def _text(entry: object) -> str:
     if not isinstance(entry, str):
         raise Refused(f"a module's name was expected in an ignore list, not {entry!r}")
     return entry
-
-
-def _covers(entry: object, name: str) -> bool:
-    """Whether an entry is a run of whole parts of a dotted name."""
-    return f".{_text(entry).rstrip('.')}." in f".{name.rstrip('.')}."
 
 
 def _block(value: object) -> tuple[int, int]:

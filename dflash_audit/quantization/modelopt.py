@@ -17,9 +17,11 @@ from dflash_audit.quantization.config import QuantConfig, Surroundings
 from dflash_audit.quantization.fp8 import (
     Fp8Weights,
     both_spellings,
+    covers,
     entries,
     fp8_linear,
     matrix,
+    names,
     require_capability,
     second_loader,
     shard_scales,
@@ -37,7 +39,7 @@ FP4_ALGORITHMS: Final = ("FP8", "NVFP4", "NVFP4_AWQ", "W4A16_NVFP4")
 BLOCK_FP8_ALGORITHMS: Final = ("FP8_PB_WO", "FP8_BLOCK_SCALES")
 """The two names of FP8 in blocks in a mixed checkpoint (`_BLOCK_FP8_ALGOS`)."""
 
-_NOT_A_GLOB = re.compile(r"\(\?|\{|\[[:\[]|--|&&|~~|\|\||(?:[\^$]|\\[bB])[+?]|\\(?![dDsSwWbB])[A-Za-z]")
+_NOT_A_GLOB = re.compile(r"\(\?|\{|\[[:\[]|--|&&|~~|\|\||(?:[\^$]|\\[bB])[+?]|\\(?![dDsSwWbB])[A-Za-z0-9]")
 """What the engine's `regex` may read in another way than `re` does."""
 
 
@@ -48,17 +50,18 @@ class Exclusions:
     modules: object
     fused: Mapping[str, tuple[str, ...]]
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(module for module in entries(self.modules or []) if isinstance(module, str))
+
     def cover(self, prefix: str) -> bool:
         """Whether a module is named (`is_layer_skipped`) or fits a pattern (`is_layer_excluded`).
 
-        A pattern is held against the name and against each of its parts. The
-        rules for `language_model.` and for the projections of latent attention
-        are left out: no module of a draft has such a name.
+        The rules for `language_model.` and for the projections of latent
+        attention are left out: no module of a draft has such a name.
         """
         modules = entries(self.modules or [])
-        return skipped(prefix, modules, self.fused) or any(
-            _fits(pattern, name) for pattern in modules for name in (prefix, *prefix.split("."))
-        )
+        return skipped(prefix, modules, self.fused) or any(fits(module, prefix) for module in modules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,13 @@ class ModelOptFp8:
 
     exclusions: Exclusions
     kv_cache: bool
+
+    @property
+    def left_dense(self) -> tuple[str, ...]:
+        return self.exclusions.names
+
+    def leaves_dense(self, entry: str, name: str) -> bool:
+        return covers(entry, name) or fits(entry, name)
 
     def linear(self, layer: Linear) -> Scheme:
         return dense_linear(layer) if self.exclusions.cover(layer.prefix) else _static_fp8(layer)
@@ -88,6 +98,13 @@ class ModelOptFp4:
     exclusions: Exclusions
     algorithm: str
     group_size: object
+
+    @property
+    def left_dense(self) -> tuple[str, ...]:
+        return self.exclusions.names
+
+    def leaves_dense(self, entry: str, name: str) -> bool:
+        return covers(entry, name) or fits(entry, name)
 
     def linear(self, layer: Linear) -> Scheme:
         if self.exclusions.cover(layer.prefix):
@@ -117,6 +134,13 @@ class ModelOptMixed:
     group_size: object
     block: int
     kv_cache: bool
+
+    @property
+    def left_dense(self) -> tuple[str, ...]:
+        return self.exclusions.names
+
+    def leaves_dense(self, entry: str, name: str) -> bool:
+        return covers(entry, name) or fits(entry, name)
 
     def linear(self, layer: Linear) -> Scheme:
         algorithm = self._algorithm(layer.prefix)
@@ -182,10 +206,15 @@ class OnlineNvFp4:
     """An `NvFp4OnlineConfig`: experts become NVFP4, linears stay as the checkpoint has them."""
 
     weights: Fp8Weights
-    exclusions: Exclusions
+    left_dense: tuple[str, ...]
+    fused: Mapping[str, tuple[str, ...]]
+
+    def leaves_dense(self, entry: str, name: str) -> bool:
+        return any(covers(each, name) or fits(each, name) for each in both_spellings([entry]))
 
     def linear(self, layer: Linear) -> Scheme:
-        if self.exclusions.cover(layer.prefix) or not self.weights.serialized:
+        exclusions = Exclusions(list(both_spellings(self.left_dense)), self.fused)
+        if exclusions.cover(layer.prefix) or not self.weights.serialized:
             return dense_linear(layer)
         return fp8_linear(layer, self.weights)
 
@@ -284,8 +313,24 @@ def read_mixed(config: Mapping[str, Any], surroundings: Surroundings) -> QuantCo
     return mixed
 
 
+def fits(pattern: object, name: str) -> bool:
+    """Whether a glob, read as the regex that the engine makes of it, fits a whole name or a part of it.
+
+    Raises `Refused` for what is no pattern.
+    """
+    if not isinstance(pattern, str):
+        raise Refused(f"a module's name was expected in an exclude list, not {pattern!r}")
+    if _NOT_A_GLOB.search(pattern):
+        raise NotModelled(f"the exclude list's pattern {pattern!r} in the dialect of `regex`")
+    try:
+        compiled = re.compile(pattern.replace(".", r"\.").replace("*", ".*"))
+    except re.error as error:
+        raise Refused(f"the exclude list's {pattern!r} is no pattern: {error}") from error
+    return any(compiled.fullmatch(part) for part in (name, *name.split(".")))
+
+
 def _dense() -> OnlineNvFp4:
-    return OnlineNvFp4(Fp8Weights(serialized=False), Exclusions([], {}))
+    return OnlineNvFp4(Fp8Weights(serialized=False), (), {})
 
 
 def _online(config: Mapping[str, Any], surroundings: Surroundings) -> OnlineNvFp4:
@@ -297,8 +342,8 @@ def _online(config: Mapping[str, Any], surroundings: Surroundings) -> OnlineNvFp
         config.get("weight_block_size"),
         "mxfp8" in method,
     )
-    names = both_spellings([ignored] if isinstance(ignored, str) else ignored)
-    return OnlineNvFp4(weights, Exclusions(list(names), surroundings.packed_modules_mapping))
+    excluded = names([ignored] if isinstance(ignored, str) else ignored)
+    return OnlineNvFp4(weights, excluded, surroundings.packed_modules_mapping)
 
 
 def _nested(config: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -393,18 +438,6 @@ def _spellings(prefix: str) -> tuple[str, ...]:
     if prefix.startswith("model."):
         return prefix, f"model.language_model.{prefix.removeprefix('model.')}"
     return (prefix,)
-
-
-def _fits(pattern: object, name: str) -> bool:
-    """Whether a glob, read as the regex that the engine makes of it, fits a whole name."""
-    if not isinstance(pattern, str):
-        raise Refused(f"a module's name was expected in an exclude list, not {pattern!r}")
-    if _NOT_A_GLOB.search(pattern):
-        raise NotModelled(f"the exclude list's pattern {pattern!r} in the dialect of `regex`")
-    try:
-        return re.fullmatch(pattern.replace(".", r"\.").replace("*", ".*"), name) is not None
-    except re.error as error:
-        raise Refused(f"the exclude list's {pattern!r} is no pattern: {error}") from error
 
 
 def _static_fp8(layer: Linear) -> Scheme:

@@ -24,6 +24,13 @@ class W8A8Fp8:
 
     serialized: bool
 
+    @property
+    def left_dense(self) -> tuple[str, ...]:
+        return ()
+
+    def leaves_dense(self, entry: str, name: str) -> bool:
+        return False
+
     def linear(self, layer: Linear) -> Scheme:
         name = "W8A8Fp8LinearMethod"
         if not self.serialized:
@@ -43,6 +50,13 @@ class W8A8Int8:
 
     ignore: object
     fused: Mapping[str, tuple[str, ...]]
+
+    @property
+    def left_dense(self) -> tuple[str, ...]:
+        return tuple(entry for entry in entries(self.ignore) if isinstance(entry, str))
+
+    def leaves_dense(self, entry: str, name: str) -> bool:
+        return suffix_or_regex(entry, name)
 
     def linear(self, layer: Linear) -> Scheme:
         if self._ignored(layer.prefix):

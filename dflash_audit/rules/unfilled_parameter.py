@@ -6,6 +6,7 @@ before. The draft then answers garbage, an acceptance length of 1.0, or NaN.
 
 from collections.abc import Iterator
 
+from dflash_audit.drops import owner
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
 from dflash_audit.fold import fold
@@ -16,7 +17,13 @@ def find(run: EngineRun) -> Iterator[Finding]:
     """One finding for all layers of a parameter that stays unfilled in the same way."""
     if run.plan is None:
         return
-    missing = run.plan.missing()
+    refused = {owner(run.plan.modules, refusal.tensor) for refusal in run.plan.refusals if refusal.tensor}
+    missing = {
+        # What a refused tensor leaves open is told with its refusal.
+        name: shards
+        for name, shards in run.plan.missing().items()
+        if run.plan.slots[name].module not in refused
+    }
     for shards in dict.fromkeys(missing.values()):
         names = [name for name, absent in missing.items() if absent == shards]
         for subject, members in fold(names).items():

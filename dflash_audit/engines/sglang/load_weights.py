@@ -80,7 +80,8 @@ def load(built: BuiltDraft, profile: Profile, tensors: tuple[Tensor, ...]) -> Lo
         _load_dspark(replay, tensors)
     else:
         _load_base(replay, tensors)
-    if built.draft_class.lilicorr:
+    # After a refusal these checks would only tell of its consequences.
+    if built.draft_class.lilicorr and not replay.plan.refusals:
         _check_lilicorr_head(replay, tensors)
         _check_convolutions(replay, tensors)
     return replay.plan
@@ -92,6 +93,8 @@ def _load_base(replay: Load, tensors: Iterable[Tensor]) -> None:
             _load_one(replay, tensor)
         except Refused as refusal:
             replay.plan.refuse(refusal.reason, tensor.name)
+    if replay.plan.refusals:
+        return
     if replay.built.draft.parsed.domino:
         missing = [name for name in DOMINO_WEIGHTS if name not in replay.plan.filled()]
         if missing:

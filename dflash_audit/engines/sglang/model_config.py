@@ -24,17 +24,19 @@ CONTEXT_LENGTH: Final = (
 """Keys of a model's longest sequence; the first that is given counts."""
 
 SPECIAL: Final = frozenset({
-    "BailingMoeForCausalLM", "BailingMoeForCausalLMNextN", "BailingMoeV2ForCausalLM", "BailingMoeV2_5ForCausalLM",
-    "BailingMoeV3ForCausalLM", "BailingMoeV3VLForConditionalGeneration", "BeamForCausalLM", "DSparkMiniMaxDraftModel",
-    "DeepseekV2ForCausalLM", "DeepseekV32ForCausalLM", "DeepseekV3ForCausalLM", "DeepseekV3ForCausalLMNextN",
-    "DeepseekV4ForCausalLM", "DeepseekV4ForCausalLMDSpark", "DeepseekV4ForCausalLMNextN", "DeepseekVL2ForCausalLM",
-    "DiffusionGemmaForBlockDiffusion", "Dots3NoteForCausalLM", "Dots3NoteForCausalLMNextN", "DotsVLMForCausalLM",
-    "Eagle3DeepseekV2ForCausalLM", "EmbeddingGemma2Model", "Ernie4_5_MoeForCausalLM", "ExaoneMoEForCausalLM",
-    "ExaoneMoeForCausalLM", "FalconMambaForCausalLM", "Gemma4ForCausalLM", "Gemma4ForConditionalGeneration",
-    "Gemma4UnifiedForConditionalGeneration", "GigaChat35ForCausalLM", "GigaChat35ForCausalLMNextN",
-    "Glm4MoeForCausalLM", "Glm4MoeForCausalLMNextN", "Glm4MoeLiteForCausalLM", "Glm4MoeLiteForCausalLMNextN",
-    "Glm5NextForConditionalGeneration", "Glm5NextForConditionalGenerationNextN", "GlmImageForConditionalGeneration",
-    "GlmMoeDsaForCausalLM", "GlmMoeDsaForCausalLMNextN", "GlmOcrForConditionalGeneration", "GptOssForCausalLM",
+    "BailingMoeForCausalLM", "BailingMoeForCausalLMNextN", "BailingMoeV2ForCausalLM",
+    "BailingMoeV2_5ForCausalLM", "BailingMoeV3ForCausalLM", "BailingMoeV3VLForConditionalGeneration",
+    "BeamForCausalLM", "DSparkMiniMaxDraftModel", "DeepseekV2ForCausalLM", "DeepseekV32ForCausalLM",
+    "DeepseekV3ForCausalLM", "DeepseekV3ForCausalLMNextN", "DeepseekV4ForCausalLM",
+    "DeepseekV4ForCausalLMDSpark", "DeepseekV4ForCausalLMNextN", "DeepseekVL2ForCausalLM",
+    "DiffusionGemmaForBlockDiffusion", "Dots3NoteForCausalLM", "Dots3NoteForCausalLMNextN",
+    "DotsVLMForCausalLM", "Eagle3DeepseekV2ForCausalLM", "EmbeddingGemma2Model", "Ernie4_5_MoeForCausalLM",
+    "ExaoneMoEForCausalLM", "ExaoneMoeForCausalLM", "FalconMambaForCausalLM", "Gemma4ForCausalLM",
+    "Gemma4ForConditionalGeneration", "Gemma4UnifiedForConditionalGeneration", "GigaChat35ForCausalLM",
+    "GigaChat35ForCausalLMNextN", "Glm4MoeForCausalLM", "Glm4MoeForCausalLMNextN", "Glm4MoeLiteForCausalLM",
+    "Glm4MoeLiteForCausalLMNextN", "Glm5NextForConditionalGeneration",
+    "Glm5NextForConditionalGenerationNextN", "GlmImageForConditionalGeneration", "GlmMoeDsaForCausalLM",
+    "GlmMoeDsaForCausalLMNextN", "GlmOcrForConditionalGeneration", "GptOssForCausalLM",
     "GraniteMoeSWAForCausalLM", "GraniteSWAForCausalLM", "HYV3ForCausalLM", "HYV4ForCausalLM",
     "HYV4ForCausalLMNextN", "IQuestLoopCoderForCausalLM", "IQuestQ1ForCausalLM", "IQuestQ1MTP",
     "InklingForConditionalGeneration", "InklingForConditionalGenerationMTP",
@@ -42,17 +44,18 @@ SPECIAL: Final = frozenset({
     "KimiK25ForConditionalGeneration", "KimiK3ForConditionalGeneration", "KimiK3LinearForCausalLM",
     "KimiLinearForCausalLM", "KimiVLForConditionalGeneration", "LagunaForCausalLM",
     "Llama4ForConditionalGeneration", "LongcatFlashForCausalLM", "LongcatFlashForCausalLMNextN",
-    "Mamba2ForCausalLM", "MambaForCausalLM", "MellumForCausalLM", "MiMoForCausalLM", "MiMoV2FlashForCausalLM",
-    "MiMoV2ForCausalLM", "MiMoV2MTP", "MiniCPM3ForCausalLM", "MistralLarge3ForCausalLM",
-    "MistralLarge3ForCausalLMEagle", "MuseGlimmerForCausalLM", "MuseGlimmerForConditionalGeneration",
-    "MuseSparkForConditionalGeneration", "NanbeigeForCausalLM", "NemotronHForCausalLM",
-    "NemotronHPuzzleForCausalLM", "NemotronH_Omni_Reasoning_V3", "PixtralForConditionalGeneration",
-    "Qwen3MoeForCausalLM", "Qwen3NextForCausalLM", "Qwen3_5ForCausalLM", "Qwen3_5ForConditionalGeneration",
-    "Qwen3_5Model", "Qwen3_5MoeForCausalLM", "Qwen3_5MoeForConditionalGeneration", "Qwen3_5TextModel",
-    "Qwen4ExpForConditionalGeneration", "SarvamMLAForCausalLM", "Step3p5ForCausalLM", "Step3p5MTP",
-    "Step3p7ForConditionalGeneration", "UnlimitedOCRForCausalLM", "WhisperForConditionalGeneration",
+    "Mamba2ForCausalLM", "MambaForCausalLM", "MellumForCausalLM", "MiMoForCausalLM",
+    "MiMoV2FlashForCausalLM", "MiMoV2ForCausalLM", "MiMoV2MTP", "MiniCPM3ForCausalLM",
+    "MistralLarge3ForCausalLM", "MistralLarge3ForCausalLMEagle", "MuseGlimmerForCausalLM",
+    "MuseGlimmerForConditionalGeneration", "MuseSparkForConditionalGeneration", "NanbeigeForCausalLM",
+    "NemotronHForCausalLM", "NemotronHPuzzleForCausalLM", "NemotronH_Omni_Reasoning_V3",
+    "PixtralForConditionalGeneration", "Qwen3MoeForCausalLM", "Qwen3NextForCausalLM", "Qwen3_5ForCausalLM",
+    "Qwen3_5ForConditionalGeneration", "Qwen3_5Model", "Qwen3_5MoeForCausalLM",
+    "Qwen3_5MoeForConditionalGeneration", "Qwen3_5TextModel", "Qwen4ExpForConditionalGeneration",
+    "SarvamMLAForCausalLM", "Step3p5ForCausalLM", "Step3p5MTP", "Step3p7ForConditionalGeneration",
+    "UnlimitedOCRForCausalLM", "WhisperForConditionalGeneration",
 })  # fmt: skip
-"""Architectures for which `ModelConfig` renames, reshapes or reads more: targets, and drafts of other kinds."""
+"""Architectures that `ModelConfig` renames, reshapes or reads more of: targets, drafts of other kinds."""
 
 
 def derive(attributes: Mapping[str, Any]) -> dict[str, Any]:
@@ -70,6 +73,8 @@ def derive(attributes: Mapping[str, Any]) -> dict[str, Any]:
     first_architecture(architectures)
     if special := sorted(SPECIAL.intersection(architectures)):
         raise NotModelled(f"{', '.join(special)}: not a draft of DFlash's family")
+    if text.get("model_type") == "gemma3_text" and text.get("use_bidirectional_attention", False):
+        raise NotModelled("EmbeddingGemma, whatever the architecture says")
     with replayed("SGLang cannot use the config"):
         _read_rope(config, text)
         _read_hybrid_quantization(config)

@@ -1,0 +1,56 @@
+"""A recorded case: a checkpoint's layout, and what the real engines did with it."""
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from materialize import materialize
+
+from dflash_audit.audit import Request, audit
+from dflash_audit.engine_run import Conditions
+from dflash_audit.engines import ENGINES
+from dflash_audit.formats.json_report import document
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One case folder; see `materialize` for what it holds."""
+
+    folder: Path
+
+    def _json(self, name: str) -> Any:
+        return json.loads((self.folder / name).read_text())
+
+    @cached_property
+    def records(self) -> dict[str, Record]:
+        records: dict[str, Record] = self._json("expected.json")
+        return {engine: record for engine, record in records.items() if engine in ENGINES}
+
+    @cached_property
+    def tensors(self) -> dict[str, tuple[str, list[int]]]:
+        tensors: dict[str, tuple[str, list[int]]] = self._json("tensors.json")
+        return tensors
+
+    @property
+    def conditions(self) -> Conditions:
+        path = self.folder / "args.json"
+        words = json.loads(path.read_text()) if path.exists() else []
+        given = dict(zip(words[::2], words[1::2], strict=True))
+        return Conditions(tp=int(given.get("--tp", 1)), quantization=given.get("--quantization"))
+
+    def report(self, scratch: Path) -> dict[str, Any]:
+        """The JSON report of an audit of the case, every engine gating."""
+        source = materialize(self.folder, scratch)
+        return document(audit(Request(str(source), frozenset(ENGINES), self.conditions)))
+
+
+def recorded(*groups: str) -> list[Case]:
+    """Every case with a record in the named folders of `fixtures/`."""
+    folders = (path.parent for group in groups for path in (FIXTURES / group).glob("*/expected.json"))
+    return [Case(folder) for folder in sorted(folders)]
