@@ -1,6 +1,6 @@
 """An audit from source to report."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from dflash_audit.checkpoint import read_checkpoint
@@ -19,7 +19,7 @@ class Request:
 
     source: str
     gating: frozenset[str] = frozenset((DEFAULT,))
-    conditions: Conditions = Conditions()
+    conditions: Conditions = field(default_factory=Conditions)
     fail_on: Severity = "error"
 
 

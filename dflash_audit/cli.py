@@ -27,7 +27,9 @@ Source = Annotated[
 ]
 Quantization = Annotated[
     str | None,
-    typer.Option("--quantization", help="The server's --quantization, which a draft without its own inherits."),
+    typer.Option(
+        "--quantization", help="The server's --quantization, which a draft without its own inherits."
+    ),
 ]
 
 
@@ -36,7 +38,9 @@ def _engine(name: str) -> str:
     if name in ENGINES or name == "all":
         return name
     near = difflib.get_close_matches(name, [*ENGINES, "all"], n=1, cutoff=0.0)
-    raise typer.BadParameter(f"{name} is no engine. Did you mean {near[0]}? Known: {', '.join(ENGINES)}, all.")
+    raise typer.BadParameter(
+        f"{name} is no engine. Did you mean {near[0]}? Known: {', '.join(ENGINES)}, all."
+    )
 
 
 @app.command("audit")
@@ -48,13 +52,14 @@ def audit_command(
             "--engine",
             parser=_engine,
             metavar="NAME",
-            help=f"An engine that decides the exit code: {', '.join(ENGINES)} or all. Repeatable. Default: {DEFAULT}.",
+            help=f"An engine that decides the exit code: {', '.join(ENGINES)} or all."
+            f" Repeatable. Default: {DEFAULT}.",
         ),
     ] = None,
     quantization: Quantization = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as one JSON object.")] = False,
 ) -> None:
-    """Audit a checkpoint: exit 0 when every deciding engine serves it, 1 when not, 3 when it cannot be read."""
+    """Audit a checkpoint: exit 0 when every deciding engine serves it, 1 when not, 3 when unreadable."""
     named = engine or [DEFAULT]
     gating = frozenset(ENGINES if "all" in named else named)
     report = audit(Request(source, gating, Conditions(quantization=quantization)))
@@ -69,7 +74,9 @@ def audit_command(
 @app.command("tree")
 def tree_command(
     source: Source,
-    engine: Annotated[str, typer.Option("--engine", parser=_engine, metavar="NAME", help="An engine, or all.")] = DEFAULT,
+    engine: Annotated[
+        str, typer.Option("--engine", parser=_engine, metavar="NAME", help="An engine, or all.")
+    ] = DEFAULT,
     quantization: Quantization = None,
 ) -> None:
     """Print the module tree that an engine builds, and what happens to each parameter."""

@@ -26,3 +26,6 @@ TORCH: Final[dict[str, str]] = {
     "BOOL": "bool", "C64": "complex64",
 }  # fmt: skip
 """Header dtype -> torch's name without `torch.`; torch has none for the 6-bit floats."""
+
+DENSE_FLOATS: Final = frozenset(("float64", "float32", "float16", "bfloat16"))
+"""torch's dtypes whose numbers mean what they say, without a scale."""

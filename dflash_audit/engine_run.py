@@ -1,11 +1,12 @@
 """What an engine does with a checkpoint, as one value whatever the engine."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
 from dflash_audit.loadplan import LoadPlan
 from dflash_audit.quantization.config import QuantConfig
 from dflash_audit.refusal import Refusal
 from dflash_audit.tree import Tree
+
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
@@ -34,8 +35,7 @@ class EngineRun:
 
     `skipped` is the reason why the audit does not replay it, None where it
     does. `tree` is None where the engine stops before or while it builds,
-    `plan` where it stops before it loads. `fused` maps a fused module to the
-    shards that the quantization config is asked about in its place.
+    `plan` where it stops before it loads.
     """
 
     engine: str
@@ -45,6 +45,5 @@ class EngineRun:
     refusal: Refusal | None = None
     flags: tuple[FlagNeeded, ...] = ()
     quant_config: QuantConfig | None = None
-    fused: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     tree: Tree | None = None
     plan: LoadPlan | None = None

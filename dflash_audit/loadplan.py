@@ -6,16 +6,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from dflash_audit.checkpoint import Tensor
+from dflash_audit.dtypes import DENSE_FLOATS
 from dflash_audit.refusal import Refusal
 from dflash_audit.tree import FUSED, Kind, Module, Parameter, Tree
 
 Shard = str | int
 
-DENSE_FLOATS: Final = frozenset(("float64", "float32", "float16", "bfloat16"))
-
-SCALE_KINDS: Final = frozenset(
-    (Kind.CHANNEL_SCALE, Kind.GROUP_SCALE, Kind.BLOCK_SCALE, Kind.TENSOR_SCALE)
-)
+SCALE_KINDS: Final = frozenset((Kind.CHANNEL_SCALE, Kind.GROUP_SCALE, Kind.BLOCK_SCALE, Kind.TENSOR_SCALE))
 
 ONCE_A_SHARD: Final = (".weight_shape", ".g_idx")
 """Parameters that each shard of a fused layer writes whole, by design."""

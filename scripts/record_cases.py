@@ -6,7 +6,8 @@ Run it with the Python of an environment that holds sglang==0.5.23; it needs gcc
 and no GPU. Each case is written out as a checkpoint and handed to SGLang's own
 ModelConfig, get_quant_config, draft class, weight iterator and load_weights, as
 the release has them (`sglang-0.5.23`) and with the change of `apply_change`
-(`sglang-next`). A case's args.json may hold `--quantization NAME` and `--tp N`.
+(`sglang-next`). A case's args.json may hold `--quantization NAME`, `--tp N`
+and `--speculative-draft-attention-backend NAME`.
 
 Replaced are: the platform (SGLang picks methods and schemes by it at import, so
 an H200 is claimed, over a stub of the driver's library), the check of a scheme
@@ -371,9 +372,16 @@ def record_case(case: Path) -> Record:
     options = argparse.ArgumentParser()
     options.add_argument("--quantization")
     options.add_argument("--tp", type=int, default=1)
+    options.add_argument("--speculative-draft-attention-backend", dest="backend")
     args_file = case / "args.json"
     args = options.parse_args(json.loads(args_file.read_text()) if args_file.exists() else [])
-    publish(ServerArgs(model_path="dummy", device="cpu", tp_size=args.tp), role="scheduler")
+    server = ServerArgs(
+        model_path="dummy",
+        device="cpu",
+        tp_size=args.tp,
+        speculative_draft_attention_backend=args.backend,
+    )
+    publish(server, role="scheduler")
     with tempfile.TemporaryDirectory() as folder:
         record = Replay(materialize(case, Path(folder) / case.name), args.quantization).run()
     return record | ({} if args.tp == 1 else {"tp": args.tp})

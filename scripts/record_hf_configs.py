@@ -80,7 +80,8 @@ def plain(value: Any) -> Any:
 def default(field: dataclasses.Field[Any]) -> Any:
     if field.default is not dataclasses.MISSING:
         return plain(field.default)
-    return plain(field.default_factory())  # type: ignore[misc]
+    assert field.default_factory is not dataclasses.MISSING, field.name
+    return plain(field.default_factory())
 
 
 def bounds(field: dataclasses.Field[Any]) -> list[float] | None:
@@ -136,8 +137,9 @@ def recorded(cls: type) -> dict[str, Any]:
         "read_only": [n for n in read_only(cls) if n not in BASE_READ_ONLY or cls is PreTrainedConfig],
     }
     # A generated __init__ is the dataclass's and takes the fields; a written one stands in the class's file.
-    if cls.__init__.__code__.co_filename == inspect.getfile(cls) and cls is not PreTrainedConfig:
-        parameters = inspect.signature(cls.__init__).parameters.values()
+    init = vars(cls).get("__init__")
+    if init is not None and init.__code__.co_filename == inspect.getfile(cls) and cls is not PreTrainedConfig:
+        parameters = inspect.signature(init).parameters.values()
         entry["parameters"] = {
             p.name: plain(p.default) for p in parameters if p.default is not inspect.Parameter.empty
         }

@@ -11,14 +11,21 @@ from dflash_audit.report import Report
 
 WIDTH: Final = 100
 
-WORDS: Final = {"pass": "serves", "warn": "serves, with warnings", "fail": "does not serve", "skipped": "not replayed"}
+WORDS: Final = {
+    "pass": "serves",
+    "warn": "serves, with warnings",
+    "fail": "does not serve",
+    "skipped": "not replayed",
+}
 
 
 def render(report: Report) -> str:
     """The verdicts, then the findings of each engine, then the summary."""
     lines = [f"dflash-audit {clean(report.source)}", "", *_verdicts(report)]
     for run in report.runs:
-        lines += _section(report, run.engine, f"{run.engine}{'' if run.engine in report.gating else ' (does not gate)'}")
+        lines += _section(
+            report, run.engine, f"{run.engine}{'' if run.engine in report.gating else ' (does not gate)'}"
+        )
     lines += _section(report, None, "all engines")
     return "\n".join([*lines, "", _summary(report)])
 

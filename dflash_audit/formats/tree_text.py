@@ -46,11 +46,8 @@ def _module(
     yield f"{module.name or '(root)'}  {module.module_class}{scheme}{asked}"
     for parameter in module.parameters:
         name = f"{module.name}.{parameter.name}" if module.name else parameter.name
-        yield f"    {parameter.name}  {_layout(parameter)}  {_fate(parameter, sources.get(name), missing.get(name))}"
-
-
-def _layout(parameter: Parameter) -> str:
-    return f"{parameter.dtype} {list(parameter.shape)}"
+        fate = _fate(parameter, sources.get(name), missing.get(name))
+        yield f"    {parameter.name}  {parameter.dtype} {list(parameter.shape)}  {fate}"
 
 
 def _fate(parameter: Parameter, sources: list[str] | None, missing: tuple[Shard, ...] | None) -> str:

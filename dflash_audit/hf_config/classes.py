@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from dflash_audit.hf_config.field_types import Kind
@@ -42,7 +42,7 @@ class ClassFacts:
 
 @cache
 def _recorded() -> dict[str, Any]:
-    text = files("dflash_audit.hf_config").joinpath("recorded.json").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("recorded.json").read_text(encoding="utf-8")
     document: dict[str, Any] = json.loads(text)
     return document
 

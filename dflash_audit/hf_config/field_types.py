@@ -1,6 +1,6 @@
 """The type checks of a config class's fields.
 
-Source: huggingface_hub 1.x `dataclasses.py` (`type_validator` and the
+Source: huggingface_hub 1.33.0 `dataclasses.py` (`type_validator` and the
 validators behind it), as transformers 5.19.0's `@strict` config classes run
 them whenever a field is set.
 """

@@ -48,6 +48,9 @@ PRIVATE: Final = ("_attn_implementation_internal", "_experts_implementation_inte
 TEXT_CONFIG_NAMES: Final = ("decoder", "generator", "text_config")
 """Where `get_text_config(decoder=True)` looks for the decoder of a composite config."""
 
+LONGEST: Final = 10_000_000
+"""Most layers or labels that are listed here: the engine would list any number."""
+
 BASE: Final = Behaviour(validate_layer_types=layer_types.validate_with_mtp)
 """PreTrainedConfig itself, with SGLang's patch of its layer check."""
 
@@ -68,6 +71,10 @@ def complete(config: ConfigObject, behaviour: Behaviour) -> None:
     """Everything after the fields are set."""
     if hidden := methods() & set(config.extra):
         raise NotModelled(f"config keys that hide a method of the config class: {', '.join(sorted(hidden))}")
+    for name in ("num_hidden_layers", "num_labels"):
+        count = config.extra.get(name, config.get(name, None))
+        if isinstance(count, int) and count > LONGEST:
+            raise NotModelled(f"{name}={count}: too many to list")
     with replayed("the config class cannot use the config"):
         for step in behaviour.before:
             step(config)

@@ -36,7 +36,10 @@ def as_engine_sees(config: Mapping[str, Any]) -> dict[str, Any]:
     Raises `Refused` where reading the config stops the engine, and `NotModelled`
     for a model type, or a form of config, that the engine knows and this does not.
     """
-    given: dict[str, Any] = _decoded(config)
+    try:
+        given: dict[str, Any] = _decoded(config)
+    except RecursionError as error:
+        raise Refused("the config is nested too deeply") from error
     _refuse_odd_architectures(given)
     _refuse_other_forms(given)
     model_type = _model_type(given)
@@ -50,6 +53,16 @@ def as_engine_sees(config: Mapping[str, Any]) -> dict[str, Any]:
     if model_type in OWN_CLASSES:
         attributes = _finished(OWN_CLASSES[model_type](given))
     return attributes
+
+
+def reads_params_json(name: str) -> bool:
+    """Whether SGLang reads `params.json` in place of `config.json`, as it does by a model's name or path.
+
+    Source: SGLang 0.5.23 `srt/utils/hf_transformers/mistral_utils.py`, `is_mistral_model`.
+    """
+    lower = name.lower()
+    native = any(family in lower for family in ("mistral-large-3", "mistral-small-4", "leanstral"))
+    return native or ("eagle" in lower and "mistral" in lower)
 
 
 def _finished(config: ConfigObject) -> Attributes:
@@ -66,8 +79,9 @@ def _by_auto_config(model_type: str, given: dict[str, Any]) -> ConfigObject:
 def _decoded(value: Any) -> Any:
     """The JSON with its tagged special floats put in, a copy throughout."""
     if isinstance(value, Mapping):
-        if set(value) == {"__float__"} and value["__float__"] in SPECIAL_FLOATS:
-            return SPECIAL_FLOATS[value["__float__"]]
+        tag = value.get("__float__") if len(value) == 1 else None
+        if isinstance(tag, str) and tag in SPECIAL_FLOATS:
+            return SPECIAL_FLOATS[tag]
         return {key: _decoded(content) for key, content in value.items()}
     if isinstance(value, list):
         return [_decoded(item) for item in value]
@@ -91,14 +105,21 @@ def _refuse_other_forms(given: dict[str, Any]) -> None:
     """Forms of config.json that are told by other keys than the model type's."""
     if "configuration_files" in given:
         raise NotModelled("configuration_files: a config for each version of transformers")
+    if not given.get("model_type") and {"d_model", "ssm_cfg"} <= set(given):
+        raise NotModelled("a config of the first Mamba models")
     if "model_type" not in given and "pretrained_cfg" in given:
         raise NotModelled("a config of the timm library")
     if "auto_map" in given and _names_config_code(given["auto_map"]):
-        reference = given["auto_map"]["AutoConfig"]
-        if reference is None or isinstance(reference, bool | int | float):
-            raise Refused(f"auto_map.AutoConfig is not a name: {reference!r}")
-        if _known(given.get("model_type")) is False:
+        _refuse_odd_reference(given["auto_map"]["AutoConfig"])
+        if not _known(given.get("model_type")):
             raise Refused("the config's class is code in the checkpoint, which needs --trust-remote-code")
+
+
+def _refuse_odd_reference(reference: Any) -> None:
+    """The engine looks for a repository before `--`, and splits the name there."""
+    searched = isinstance(reference, list | dict) and "--" not in reference
+    if not isinstance(reference, str) and not searched:
+        raise Refused(f"auto_map.AutoConfig is not a name: {reference!r}")
 
 
 def _names_config_code(auto_map: Any) -> bool:

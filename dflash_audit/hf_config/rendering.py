@@ -23,6 +23,7 @@ def _refuse_dtypes(table: Mapping[str, Any]) -> None:
     dtype = table.get("dtype")
     if dtype is not None and not isinstance(dtype, dict | str | int) and "." not in str(dtype):
         raise Refused(f"a config cannot hold the dtype {dtype!r}")
-    for value in table.values():
-        if isinstance(value, dict):
+    for name, value in table.items():
+        # A table under `dtype` has its values spelled out before anyone looks into it.
+        if isinstance(value, dict) and name != "dtype":
             _refuse_dtypes(value)

@@ -10,14 +10,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from dflash_audit.hf_config import layer_types, rope
-from dflash_audit.hf_config.config_object import ConfigObject
+from dflash_audit.hf_config.config_object import MISSING, ConfigObject
 from dflash_audit.refusal import Refused
 
 Step = Callable[[ConfigObject], None]
 
 
-def no_check(config: ConfigObject) -> None:
-    """Classes without a check of their own."""
+def heads_fill_embedding(config: ConfigObject) -> None:
+    """PreTrainedConfig's own check, which few classes have the attributes for."""
+    head, heads, width = (config.get(name) for name in ("head_dim", "num_heads", "embed_dim"))
+    if MISSING not in (head, heads, width) and head * heads != width:
+        raise Refused(f"the embed_dim ({width}) is not a multiple of the number of attention heads ({heads})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +32,7 @@ class Behaviour:
     convert_rope: Step = rope.convert
     validate_rope: Step = rope.validate
     validate_layer_types: Step = layer_types.validate
-    validate_architecture: Step = no_check
+    validate_architecture: Step = heads_fill_embedding
     strict: bool = True
     """Whether the checks run at all: SGLang's subclasses are not `@strict`."""
 

@@ -51,6 +51,17 @@ class AutoRound:
     desc_act: Any
     capability: int
 
+    @property
+    def left_dense(self) -> tuple[str, ...]:
+        # An entry that no layer comes to may hold anything.
+        return tuple(name for name, changes in (self.extra or {}).items() if _says_dense(changes))
+
+    def names_looked_up(self, prefix: str) -> tuple[str, ...]:
+        return (prefix,)
+
+    def leaves_dense(self, entry: str, name: str) -> bool:
+        return entry == name or _matches(entry, name)
+
     def linear(self, layer: Linear) -> Scheme:
         choice = self._choice(layer.prefix)
         if not _quantized(choice):
@@ -65,12 +76,14 @@ class AutoRound:
         self._check_plain_gptq(choice)
         raise Refused("The non-Marlin GPTQ CUDA kernel has been removed.")
 
-    def attention(self) -> None:
+    def attention(self) -> Scheme | None:
         # The attention is asked about without a name.
         self._check("")
+        return None
 
-    def embedding(self, prefix: str) -> None:
+    def embedding(self, prefix: str) -> Scheme | None:
         self._check(prefix)
+        return None
 
     def _check(self, name: str) -> None:
         """Refuse where the engine makes a config for a layer that it then leaves alone."""
@@ -118,7 +131,7 @@ class AutoRound:
             return _with(self.extra[name], self.whole)
         otherwise = self.whole if not self.blocks or _starts(name, self.blocks) else DENSE
         for pattern, changes in self.extra.items() if self.extra else ():
-            if not REGEX_CHARACTERS.isdisjoint(pattern) and _fullmatch(pattern, name):
+            if _matches(pattern, name):
                 return _with(changes, otherwise)
         return otherwise
 
@@ -161,6 +174,11 @@ def _quantized(choice: Choice) -> bool:
     return bool(choice.bits < UNQUANTIZED_BITS)
 
 
+def _says_dense(changes: Any) -> bool:
+    bits = changes.get("bits") if isinstance(changes, Mapping) else None
+    return isinstance(bits, int | float) and bits >= UNQUANTIZED_BITS
+
+
 def _with(changes: Any, otherwise: Choice) -> Choice:
     """The choice under an entry of `extra_config`, whose keys are taken as they are, null too."""
     if not isinstance(changes, Mapping):
@@ -184,8 +202,10 @@ def _starts(name: str, blocks: Any) -> bool:
     return False
 
 
-def _fullmatch(pattern: str, name: str) -> bool:
-    """Whether the whole name matches; the engine passes over a pattern that does not compile."""
+def _matches(pattern: str, name: str) -> bool:
+    """Whether a key is a pattern for the whole name; the engine passes over one that does not compile."""
+    if REGEX_CHARACTERS.isdisjoint(pattern):
+        return False
     try:
         return re.fullmatch(pattern, name) is not None
     except re.error:

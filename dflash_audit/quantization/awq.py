@@ -35,6 +35,17 @@ class AwqMarlin:
     modules_to_not_convert: Any
     config: Mapping[str, Any]
 
+    @property
+    def left_dense(self) -> tuple[str, ...]:
+        modules = entries(self.modules_to_not_convert or [])
+        return tuple(entry for entry in modules if isinstance(entry, str))
+
+    def names_looked_up(self, prefix: str) -> tuple[str, ...]:
+        return (prefix,)
+
+    def leaves_dense(self, entry: str, name: str) -> bool:
+        return entry in name
+
     def linear(self, layer: Linear) -> Scheme:
         if _left_alone(layer.prefix, self.modules_to_not_convert):
             return dense_linear(layer)
@@ -43,10 +54,10 @@ class AwqMarlin:
             return plain_scheme(layer, *_plain(self.config))
         return marlin_scheme(layer, self.bits, self.group_size)
 
-    def attention(self) -> None:
+    def attention(self) -> Scheme | None:
         return None
 
-    def embedding(self, prefix: str) -> None:
+    def embedding(self, prefix: str) -> Scheme | None:
         return None
 
 

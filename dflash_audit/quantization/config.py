@@ -33,8 +33,12 @@ class QuantConfig(Protocol):
         """The entries of the list of layers to leave dense, as they are written."""
         ...
 
+    def names_looked_up(self, prefix: str) -> tuple[str, ...]:
+        """The names under which a layer asked for as `prefix` is looked up in that list."""
+        ...
+
     def leaves_dense(self, entry: str, name: str) -> bool:
-        """Whether one entry of that list matches a module name, fused layers not looked into."""
+        """Whether one entry of that list matches one module name, a fused layer's or a shard's."""
         ...
 
     def linear(self, layer: Linear) -> Scheme:

@@ -54,6 +54,9 @@ class Fp8:
     fused: Mapping[str, tuple[str, ...]]
     kv_cache: bool = True
 
+    def names_looked_up(self, prefix: str) -> tuple[str, ...]:
+        return shard_names(prefix, self.fused)
+
     def leaves_dense(self, entry: str, name: str) -> bool:
         return any(covers(spelling, name) for spelling in both_spellings([entry]))
 
@@ -168,12 +171,17 @@ def skipped(prefix: str, ignored: Iterable[object], fused: Mapping[str, tuple[st
     `Refused`. No module of a draft is an expert, so the rules for those are
     left out.
     """
-    last = prefix.split(".")[-1]
-    shards = (fused if last in fused else FALLBACK_SHARDS).get(last, (last,))
-    kept = {any(covers(entry, prefix.replace(last, shard)) for entry in ignored) for shard in shards}
+    kept = {any(covers(entry, name) for entry in ignored) for name in shard_names(prefix, fused)}
     if len(kept) > 1:
         raise Refused(f"some but not all shards of {prefix} are quantized")
     return kept == {True}
+
+
+def shard_names(prefix: str, fused: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """The names of a fused module's shards, or the name itself of one that is not fused."""
+    last = prefix.split(".")[-1]
+    shards = (fused if last in fused else FALLBACK_SHARDS).get(last, (last,))
+    return tuple(prefix.replace(last, shard) for shard in shards)
 
 
 def covers(entry: object, name: str) -> bool:

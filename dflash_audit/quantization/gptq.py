@@ -21,6 +21,9 @@ from dflash_audit.tree import Kind, Linear, Parameter, Placement, Scheme
 QUANT_TYPES: Final[Mapping[tuple[float, float], str]] = {(4, True): "uint4b8", (8, True): "uint8b128"}
 """(bits, symmetric) -> Marlin's type (`GPTQMarlinConfig.TYPE_MAP`)."""
 
+SKIP: Final = "-:"
+"""How a rule of `dynamic` begins that leaves layers dense."""
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -49,6 +52,16 @@ class GptqMarlin:
     dynamic: Any
     capability: int
 
+    @property
+    def left_dense(self) -> tuple[str, ...]:
+        return tuple(pattern for pattern in self.dynamic if pattern.startswith(SKIP))
+
+    def names_looked_up(self, prefix: str) -> tuple[str, ...]:
+        return (prefix,)
+
+    def leaves_dense(self, entry: str, name: str) -> bool:
+        return match.regex(entry.removeprefix(SKIP), name)
+
     def linear(self, layer: Linear) -> Scheme:
         rule = self._rule(layer.prefix)
         chosen = self.settings
@@ -60,19 +73,19 @@ class GptqMarlin:
                 chosen = _changed(chosen, changes)
         return marlin_scheme(layer, chosen, self.capability)
 
-    def attention(self) -> None:
+    def attention(self) -> Scheme | None:
         return None
 
-    def embedding(self, prefix: str) -> None:
+    def embedding(self, prefix: str) -> Scheme | None:
         return None
 
     def _rule(self, name: str) -> tuple[bool, Any] | None:
-        """The first rule of `dynamic` whose pattern matches: (not a `-:` rule, its value)."""
+        """The first rule of `dynamic` whose pattern matches: (not one to skip, its value)."""
         if not isinstance(self.dynamic, Mapping):
             raise Refused(f"dynamic must be an object of rules, got {self.dynamic!r}.")
         for pattern, changes in self.dynamic.items():
-            positive = not pattern.startswith("-:")
-            if match.regex(pattern.removeprefix("+:" if positive else "-:"), name):
+            positive = not pattern.startswith(SKIP)
+            if match.regex(pattern.removeprefix("+:" if positive else SKIP), name):
                 return positive, changes
         return None
 

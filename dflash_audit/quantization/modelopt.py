@@ -24,6 +24,7 @@ from dflash_audit.quantization.fp8 import (
     names,
     require_capability,
     second_loader,
+    shard_names,
     shard_scales,
     skipped,
 )
@@ -75,6 +76,9 @@ class ModelOptFp8:
     def left_dense(self) -> tuple[str, ...]:
         return self.exclusions.names
 
+    def names_looked_up(self, prefix: str) -> tuple[str, ...]:
+        return (prefix, *shard_names(prefix, self.exclusions.fused))
+
     def leaves_dense(self, entry: str, name: str) -> bool:
         return covers(entry, name) or fits(entry, name)
 
@@ -102,6 +106,9 @@ class ModelOptFp4:
     @property
     def left_dense(self) -> tuple[str, ...]:
         return self.exclusions.names
+
+    def names_looked_up(self, prefix: str) -> tuple[str, ...]:
+        return (prefix, *shard_names(prefix, self.exclusions.fused))
 
     def leaves_dense(self, entry: str, name: str) -> bool:
         return covers(entry, name) or fits(entry, name)
@@ -138,6 +145,9 @@ class ModelOptMixed:
     @property
     def left_dense(self) -> tuple[str, ...]:
         return self.exclusions.names
+
+    def names_looked_up(self, prefix: str) -> tuple[str, ...]:
+        return (prefix, *shard_names(prefix, self.exclusions.fused))
 
     def leaves_dense(self, entry: str, name: str) -> bool:
         return covers(entry, name) or fits(entry, name)
@@ -208,6 +218,9 @@ class OnlineNvFp4:
     weights: Fp8Weights
     left_dense: tuple[str, ...]
     fused: Mapping[str, tuple[str, ...]]
+
+    def names_looked_up(self, prefix: str) -> tuple[str, ...]:
+        return (prefix, *shard_names(prefix, self.fused))
 
     def leaves_dense(self, entry: str, name: str) -> bool:
         return any(covers(each, name) or fits(each, name) for each in both_spellings([entry]))

@@ -28,6 +28,9 @@ class W8A8Fp8:
     def left_dense(self) -> tuple[str, ...]:
         return ()
 
+    def names_looked_up(self, prefix: str) -> tuple[str, ...]:
+        return (prefix,)
+
     def leaves_dense(self, entry: str, name: str) -> bool:
         return False
 
@@ -54,6 +57,9 @@ class W8A8Int8:
     @property
     def left_dense(self) -> tuple[str, ...]:
         return tuple(entry for entry in entries(self.ignore) if isinstance(entry, str))
+
+    def names_looked_up(self, prefix: str) -> tuple[str, ...]:
+        return (prefix,)
 
     def leaves_dense(self, entry: str, name: str) -> bool:
         return suffix_or_regex(entry, name)

@@ -47,7 +47,10 @@ def judge(facts: Facts) -> tuple[list[Finding], list[Skip]]:
     findings = [finding for run in facts.runs for finding in _engine_findings(run)]
     across = [finding for find in CHECKPOINT_RULES.values() for finding in find(facts, findings)]
     skips = [
-        Skip(rule, f"{run.engine}: {run.skipped}") for run in facts.runs if run.skipped for rule in ENGINE_RULES
+        Skip(rule, f"{run.engine}: {run.skipped}")
+        for run in facts.runs
+        if run.skipped
+        for rule in ENGINE_RULES
     ]
     return findings + across, skips
 

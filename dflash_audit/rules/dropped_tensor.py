@@ -27,7 +27,7 @@ def find(run: EngineRun) -> Iterator[Finding]:
             engine=run.engine,
             subject=subject,
             message=_message(run, tensor, module),
-            hint=_hint(tensor, module),
+            hint=_hint(run, tensor, module),
             subjects=names,
         )
 
@@ -45,14 +45,14 @@ def _built(module: Module) -> str:
     return f"{module.name} is built with {names}{asked}"
 
 
-def _hint(tensor: Tensor, module: Module | None) -> str:
+def _hint(run: EngineRun, tensor: Tensor, module: Module | None) -> str:
     if module is None:
-        return "Rename the tensor to what the engine expects, restore the config key that builds it, or remove it."
+        return "Rename the tensor, restore the config key that builds its module, or remove it."
     quantized = any(parameter.name != "weight" for parameter in module.parameters if parameter.name != "bias")
     dense_on_disk = tensor.name.endswith(".weight") and tensor.dtype in ("BF16", "F16", "F32")
     if quantized and dense_on_disk:
         name = module.name.rpartition(".")[2]
-        return f"Add an ignore entry that matches {module.prefix!r}, re:.*{name}$ for one, or quantize the layer."
+        return f"Add an ignore entry that matches {module.prefix!r}, such as re:.*{name}$, or quantize it."
     if not quantized and tensor.name.rpartition(".")[2] not in ("weight", "bias"):
-        return f"This engine builds {module.name} dense: leave it unquantized in the recipe, and ignore it in the config."
+        return f"{run.engine} builds {module.name} dense: leave it out of the recipe, and ignore it."
     return "Remove the tensor, or restore the config key under which the module has this parameter."

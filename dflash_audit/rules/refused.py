@@ -15,7 +15,7 @@ HINTS: Final = {
     "config": "Mend config.json: the engine reads it before anything else.",
     "class": "Set `architectures` to a draft class that this engine has, DFlashDraftModel for one.",
     "quant_config": "Mend quantization_config, or remove it if the checkpoint is dense.",
-    "build": "Mend the named field; a config that lost its dflash_config can take it from the original draft.",
+    "build": "Mend the named field; a lost dflash_config can be taken from the original draft.",
     "load": None,
 }
 

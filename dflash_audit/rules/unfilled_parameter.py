@@ -45,6 +45,6 @@ def _finding(
             f"No tensor fills this parameter of {slot.module.module_class}{parts}"
             f" ({share:,} numbers): {run.engine} runs on what its memory holds."
         ),
-        hint="Add the tensor under the name and in the layout that the engine expects, or change the config to match.",
+        hint="Add the tensor in the layout that the engine expects, or change the config to match.",
         subjects=names,
     )

@@ -39,15 +39,16 @@ class Case:
 
     @property
     def conditions(self) -> Conditions:
+        """What the audit takes of the server's options; the attention backend it only warns about."""
         path = self.folder / "args.json"
         words = json.loads(path.read_text()) if path.exists() else []
         given = dict(zip(words[::2], words[1::2], strict=True))
         return Conditions(tp=int(given.get("--tp", 1)), quantization=given.get("--quantization"))
 
-    def report(self, scratch: Path) -> dict[str, Any]:
-        """The JSON report of an audit of the case, every engine gating."""
+    def report(self, scratch: Path, gating: frozenset[str] = frozenset(ENGINES)) -> dict[str, Any]:
+        """The JSON report of an audit of the case, every engine gating unless others are named."""
         source = materialize(self.folder, scratch)
-        return document(audit(Request(str(source), frozenset(ENGINES), self.conditions)))
+        return document(audit(Request(str(source), gating, self.conditions)))
 
 
 def recorded(*groups: str) -> list[Case]:

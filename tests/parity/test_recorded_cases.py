@@ -1,18 +1,19 @@
 """The audit against what the real engines did, on every recorded case."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 from parity.case import Case, Record, recorded
 from parity.expectation import BEFORE_LOAD, excused, fails, lossy, unfilled
 
-CASES = recorded("cases", "fuzz", "random", "regressions", "published")
+CASES = recorded("cases", "fuzz", "random", "regressions", "rules", "published")
 
 Engine = dict[str, Any]
 
 
-@pytest.fixture(scope="module", params=CASES, ids=lambda case: f"{case.folder.parent.name}/{case.folder.name}")
+@pytest.fixture(
+    scope="module", params=CASES, ids=lambda case: f"{case.folder.parent.name}/{case.folder.name}"
+)
 def case(request: pytest.FixtureRequest) -> Case:
     found: Case = request.param
     return found
@@ -103,5 +104,3 @@ def test_sizes_and_gaps(pairs: list[tuple[Record, Engine]]) -> None:
             (r["parameter"], r["took"]) for r in record["wrong_size"]
         }
         assert set().union(*(unfilled(p) for p in engine["parameters"]), set()) == set(record["unfilled"])
-
-

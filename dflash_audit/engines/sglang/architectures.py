@@ -36,7 +36,9 @@ def _refuse_unknown(config: Config, names: list[str]) -> None:
         if name.startswith("Transformers"):
             continue
         if name in transformers_classes() or (isinstance(auto_map, Mapping) and "AutoModel" in auto_map):
-            raise NotModelled(f"{name} falls back to an implementation outside this engine, which is not replayed")
+            raise NotModelled(
+                f"{name} falls back to an implementation outside this engine, which is not replayed"
+            )
         raise Refused(f"{name} is no class of this engine, nor of transformers")
     raise NotModelled("the engine falls back to its Transformers backend, which is not replayed")
 

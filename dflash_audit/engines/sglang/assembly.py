@@ -61,14 +61,18 @@ class Assembly:
     def merged_column(self, name: str, inputs: int, outputs: tuple[int, ...], prefix: str) -> None:
         """`MergedColumnParallelLinear` without a bias."""
         parts = tuple(self._divide(size) for size in outputs)
-        self._linear(name, Linear("MergedColumnParallelLinear", prefix, inputs, outputs, inputs, parts), False)
+        self._linear(
+            name, Linear("MergedColumnParallelLinear", prefix, inputs, outputs, inputs, parts), False
+        )
 
     def row(self, name: str, inputs: int, outputs: int, bias: bool, prefix: str) -> None:
         """`RowParallelLinear`."""
         part = self._divide(inputs)
         self._linear(name, Linear("RowParallelLinear", prefix, inputs, (outputs,), part, (outputs,)), bias)
 
-    def qkv(self, name: str, inputs: int, head_dim: int, heads: int, kv_heads: int, bias: bool, prefix: str) -> None:
+    def qkv(
+        self, name: str, inputs: int, head_dim: int, heads: int, kv_heads: int, bias: bool, prefix: str
+    ) -> None:
         """`QKVParallelLinear`: query heads split over the ranks, key and value heads split or repeated."""
         q, kv = self._divide(heads) * head_dim, max(1, kv_heads // self.tp) * head_dim
         whole = (q * self.tp, kv * self.tp, kv * self.tp)
@@ -101,7 +105,9 @@ class Assembly:
             placement = Placement(output_dim=0)
             own = Parameter("bias", (layer.output_size_per_partition,), MODEL_DTYPE, placement)
             parameters = (*parameters, own)
-        self._add(Module(name, layer.module_class, parameters, layer.prefix if quant else None, scheme, layer))
+        self._add(
+            Module(name, layer.module_class, parameters, layer.prefix if quant else None, scheme, layer)
+        )
 
     def _divide(self, size: int) -> int:
         if size % self.tp:

@@ -142,7 +142,7 @@ def _attention(assembly: Assembly, draft: Draft, name: str, prefix: str) -> None
     assembly.row(f"{name}.o_proj", heads * head_dim, hidden, bias, f"{prefix}o_proj")
     assembly.norm(f"{name}.q_norm", head_dim, draft.gemma)
     assembly.norm(f"{name}.k_norm", head_dim, draft.gemma)
-    check_rope(config)
+    check_rope(config, head_dim)
     assembly.container(f"{name}.rotary_emb", "RotaryEmbedding")
     dflash_config.sliding_layers(config, draft.num_layers)
     assembly.attention(f"{name}.attn")

@@ -6,7 +6,7 @@ refuses is in `_undroppable` and `_check_projection`.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -68,14 +68,15 @@ class Load:
 
     def put(self, tensor: Tensor, slot: Slot, shard: Shard | None) -> None:
         """Run the parameter's weight loader; note the fill, or raise its refusal."""
-        dtype = TORCH[tensor.dtype]
-        place(slot.module, slot.parameter, Incoming(tensor.shape, dtype), shard)
-        self.plan.fill(tensor, Fill(slot, shard, dtype))
+        incoming = _incoming(tensor)
+        place(slot.module, slot.parameter, incoming, shard)
+        self.plan.fill(tensor, Fill(slot, shard, incoming.dtype))
 
 
 def load(built: BuiltDraft, profile: Profile, tensors: tuple[Tensor, ...]) -> LoadPlan:
     """Replay `load_weights` of the draft's class on `tensors`, in their order."""
     replay = Load(built, profile, empty_plan(built.tree, tensors))
+    tensors = tuple(_opened(replay, tensors))
     if built.draft_class.dspark:
         _load_dspark(replay, tensors)
     else:
@@ -85,6 +86,32 @@ def load(built: BuiltDraft, profile: Profile, tensors: tuple[Tensor, ...]) -> Lo
         _check_lilicorr_head(replay, tensors)
         _check_convolutions(replay, tensors)
     return replay.plan
+
+
+def _opened(replay: Load, tensors: Iterable[Tensor]) -> Iterator[Tensor]:
+    """The tensors that safetensors hands over; the load dies on another."""
+    for tensor in tensors:
+        try:
+            _incoming(tensor)
+        except Refused as refusal:
+            replay.plan.refuse(refusal.reason, tensor.name)
+        else:
+            yield tensor
+
+
+def _incoming(tensor: Tensor) -> Incoming:
+    """A tensor as torch holds it: a header counts 4-bit floats one by one, torch in pairs.
+
+    Source: safetensors 0.8.0 `bindings/python/src/lib.rs`, `get_tensor`.
+    """
+    dtype = TORCH.get(tensor.dtype)
+    if dtype is None:
+        raise Refused(f"torch has no dtype for {tensor.dtype}")
+    if tensor.dtype != "F4":
+        return Incoming(tensor.shape, dtype)
+    if not tensor.shape or tensor.shape[-1] % 2:
+        raise Refused(f"a tensor of 4-bit floats needs an even last dimension, got {list(tensor.shape)}")
+    return Incoming((*tensor.shape[:-1], tensor.shape[-1] // 2), dtype)
 
 
 def _load_base(replay: Load, tensors: Iterable[Tensor]) -> None:
@@ -121,7 +148,9 @@ def _load_one(replay: Load, tensor: Tensor) -> None:
     if slot.name.endswith("fc.weight"):
         _check_fc(replay, slot, tensor)
     if slot.name.startswith(DOMINO_PREFIXES) and tensor.shape != slot.parameter.shape:
-        raise Refused(f"{slot.name} has the shape {list(slot.parameter.shape)}, the tensor {list(tensor.shape)}")
+        raise Refused(
+            f"{slot.name} has the shape {list(slot.parameter.shape)}, the tensor {list(tensor.shape)}"
+        )
     replay.put(tensor, slot, None)
 
 
@@ -221,7 +250,9 @@ def _optional(slot: Slot) -> bool:
 
 def _check_convolutions(replay: Load, tensors: Iterable[Tensor]) -> None:
     """Convolution tensors must be the built ones, all of them (`check_conv_weight_coverage`)."""
-    seen = {name for name in _plain_names(tensors) if _is_convolution(name) and not name.startswith("lilicorr.")}
+    seen = {
+        name for name in _plain_names(tensors) if _is_convolution(name) and not name.startswith("lilicorr.")
+    }
     expected = {name for name in replay.plan.slots if _is_convolution(name)}
     if seen == expected:
         return

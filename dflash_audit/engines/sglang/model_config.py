@@ -123,7 +123,10 @@ def _read_rope(config: Mapping[str, Any], text: Mapping[str, Any]) -> None:
 
 def _read_hybrid_quantization(config: Mapping[str, Any]) -> None:
     """The group size and exclusions of a checkpoint that mixes FP8 with NVFP4 experts."""
-    quantization = config.get("quantization_config") or {}
+    quantization = config.get("quantization_config")
+    if quantization is None:
+        return
+    quantization = as_table(quantization, "quantization_config")
     algorithms = [str(quantization.get(key, "")).upper() for key in ("quant_algo", "moe_quant_algo")]
     if algorithms == ["MIXED_PRECISION", "NVFP4"] and quantization.get("group_size") is not None:
         _ = int(quantization["group_size"]), list(quantization.get("ignore") or [])

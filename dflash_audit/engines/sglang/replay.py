@@ -54,8 +54,8 @@ class SGLang:
         drafted = draft_class(config)
         run.model_class = drafted.name
         progress.stage = "quant_config"
-        run.fused = self.profile.packed_modules_mapping
-        surroundings = Surroundings(run.fused, conditions.capability, config)
+        mapping = self.profile.packed_modules_mapping
+        surroundings = Surroundings(mapping, conditions.capability, config)
         run.quant_config = read_config(settled, surroundings, checkpoint.json_files)
         progress.stage = "build"
         built = build(drafted, self.profile, config, run.quant_config, conditions.tp)

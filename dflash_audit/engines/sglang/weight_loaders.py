@@ -104,7 +104,9 @@ def _replicated(
     _same(parameter.shape, tensor.at_least_1d())
 
 
-def _column(linear: Linear, scheme: Scheme, parameter: Parameter, tensor: Incoming, shard: Shard | None) -> None:
+def _column(
+    linear: Linear, scheme: Scheme, parameter: Parameter, tensor: Incoming, shard: Shard | None
+) -> None:
     del linear, shard
     at = parameter.placement
     if scheme.loader == "v1":
@@ -168,7 +170,9 @@ def _fused(
     if scheme.loader == "v2" and at.kind is Kind.TENSOR_SCALE:
         if math.prod(tensor.shape) != 1:
             raise Refused(f"one scale for the fused matrix is needed, got the shape {list(tensor.shape)}")
-        _tensor_scale(parameter, tensor)
+        # q, k and v each take it, or every matrix that a merged column's parameter has a scale for.
+        scales = len(QKV) if cut is Incoming.narrow else parameter.shape[0]
+        _tensor_scale(parameter, tensor, scales - 1)
     elif at.output_dim is None:
         _fused_whole(scheme, parameter, tensor)
     elif scheme.loader == "v2" and at.kind is Kind.BLOCK_SCALE:
@@ -227,8 +231,10 @@ def _fused_shard(
     cut: Cut,
 ) -> None:
     at = parameter.placement
-    if scheme.loader == "v2" and at.kind is Kind.TENSOR_SCALE or (scheme.loader == "v1" and at.scalar_per_shard):
-        _tensor_scale(parameter, tensor)
+    if (scheme.loader == "v2" and at.kind is Kind.TENSOR_SCALE) or (
+        scheme.loader == "v1" and at.scalar_per_shard
+    ):
+        _tensor_scale(parameter, tensor, index)
         return
     if at.output_dim is None or (scheme.loader == "v2" and at.kind not in COLUMN_KINDS):
         _same(parameter.shape, tensor)
@@ -242,8 +248,10 @@ def _fused_shard(
     _same(_narrowed(parameter, at.output_dim, start, length), cut(tensor, at.output_dim, 0, length))
 
 
-def _tensor_scale(parameter: Parameter, tensor: Incoming) -> None:
-    """One scalar of a parameter that holds one for each fused matrix."""
+def _tensor_scale(parameter: Parameter, tensor: Incoming, index: int) -> None:
+    """One scalar, that at `index`, of a parameter that holds one for each fused matrix."""
+    if index >= parameter.shape[0]:
+        raise Refused(f"index {index} is out of bounds for {parameter.name} of size {parameter.shape[0]}")
     _same(parameter.shape[1:], tensor.scalar())
 
 
@@ -258,9 +266,7 @@ def _narrowed(parameter: Parameter, axis: int, start: int, length: int) -> Shape
     return Incoming(parameter.shape, parameter.dtype).narrow(axis, start, length).shape
 
 
-LINEAR_LOADERS: Final[
-    Mapping[str, Callable[[Linear, Scheme, Parameter, Incoming, Shard | None], None]]
-] = {
+LINEAR_LOADERS: Final[Mapping[str, Callable[[Linear, Scheme, Parameter, Incoming, Shard | None], None]]] = {
     "ReplicatedLinear": _replicated,
     "ColumnParallelLinear": _column,
     "MergedColumnParallelLinear": _merged_column,

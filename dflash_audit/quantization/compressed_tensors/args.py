@@ -17,6 +17,14 @@ FIELDS: Final = frozenset(
 )
 STRATEGIES: Final = frozenset("tensor channel group block token tensor_group attn_head".split())
 DYNAMIC_STRATEGIES: Final = frozenset("token tensor tensor_group group".split())
+DTYPES: Final = frozenset(
+    "bcomplex32 bfloat16 bit bits16 bits1x8 bits2x4 bits4x2 bits8 bool cdouble cfloat chalf complex128"
+    " complex32 complex64 double float float16 float32 float4_e2m1fn_x2 float64 float8_e4m3fn"
+    " float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu half int int1 int16 int2 int3 int32 int4"
+    " int5 int6 int64 int7 int8 long qint32 qint8 quint2x4 quint4x2 quint8 short uint1 uint16 uint2 uint3"
+    " uint32 uint4 uint5 uint6 uint64 uint7 uint8".split()
+)
+"""The names of torch's dtypes (torch 2.14.1)."""
 ACTORDERS: Final = {"group": "group", "dynamic": "group", "weight": "weight", "static": "weight"}
 
 
@@ -58,6 +66,10 @@ def read(value: Any, field: str) -> QuantizationArgs:
         dynamic=_dynamic(value.get("dynamic", False), f"{field}.dynamic"),
         actorder=_actorder(value.get("actorder"), f"{field}.actorder"),
     )
+    for key in ("scale_dtype", "zp_dtype"):
+        _check_dtype(value.get(key), f"{field}.{key}")
+    lax.text(value.get("observer"), f"{field}.observer")
+    lax.table(value.get("observer_kwargs", {}), f"{field}.observer_kwargs")
     _check(args, field)
     # The zero point's dtype follows the weight's, and float has 4 and 8 bits only.
     if value.get("zp_dtype") is None and kind == "float" and num_bits not in (4, 8):
@@ -68,10 +80,12 @@ def read(value: Any, field: str) -> QuantizationArgs:
 def _group_size(value: Any, field: str) -> int | None:
     if value is None:
         return None
-    size = lax.integer(value, field)
-    if size < -1:
-        raise Refused(f"{field} must be positive, or -1 for a channel, got {size}")
-    return size
+    # A validator compares before the value is converted, so a string is no number here.
+    if not isinstance(value, int | float):
+        raise Refused(f"{field} must be a number, got {value!r}")
+    if value < -1:
+        raise Refused(f"{field} must be positive, or -1 for a channel, got {value}")
+    return lax.integer(value, field)
 
 
 def _strategy(value: Any, group_size: int | None, field: str) -> str:
@@ -88,11 +102,18 @@ def _block_structure(value: Any, field: str) -> tuple[int, int] | None:
     if value is None:
         return None
     if isinstance(value, str):
-        parts = value.split("x")
-        value = [int(part) for part in parts] if all(part.strip().isdigit() for part in parts) else value
+        value = [_whole(part) for part in value.split("x")]
     if isinstance(value, list) and len(value) == 2 and all(isinstance(n, int) and n > 0 for n in value):
         return int(value[0]), int(value[1])
     raise Refused(f"{field}.block_structure must be two positive integers, got {value!r}")
+
+
+def _whole(part: str) -> int:
+    """A side of a block as Python's `int` reads it, 0 where it does not."""
+    try:
+        return int(part)
+    except ValueError:
+        return 0
 
 
 def _dynamic(value: Any, field: str) -> bool | str:
@@ -104,7 +125,16 @@ def _dynamic(value: Any, field: str) -> bool | str:
 def _actorder(value: Any, field: str) -> str | None:
     if value is None or isinstance(value, bool):
         return "group" if value else None
+    if isinstance(value, int | float):
+        lax.boolean(value, field)
+        return None  # true and false in numbers, which pass as such and are no order
     return ACTORDERS[lax.choice(value, field, frozenset(ACTORDERS))]
+
+
+def _check_dtype(value: Any, field: str) -> None:
+    name = lax.text(value, field)
+    if name is not None and name.removeprefix("torch.") not in DTYPES:
+        raise Refused(f"{field} names no dtype of torch: {name!r}")
 
 
 def _check(args: QuantizationArgs, field: str) -> None:

@@ -9,18 +9,20 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dflash_audit.match import exact_or_regex, suffix_or_regex
+from dflash_audit.quantization import lax
 from dflash_audit.quantization.compressed_tensors import schemes
 from dflash_audit.quantization.compressed_tensors.args import QuantizationArgs
 from dflash_audit.quantization.compressed_tensors.args import read as read_args
 from dflash_audit.quantization.config import Surroundings
+from dflash_audit.quantization.fp8 import entries
 from dflash_audit.quantization.kv_cache import kv_cache_scheme
 from dflash_audit.quantization.unquantized import dense_linear
 from dflash_audit.refusal import NotModelled, Refused
 from dflash_audit.tree import Linear, Parameter, Scheme
 
-ACTIVATION_FORMATS: Final = frozenset(
-    "naive-quantized int-quantized float-quantized nvfp4-pack-quantized pack-quantized".split()
-)
+ACTIVATION_FORMATS: Final = (
+    "naive-quantized", "int-quantized", "float-quantized", "nvfp4-pack-quantized", "pack-quantized",
+)  # fmt: skip
 """Formats that may carry quantized activations (`is_activation_quantization_format`)."""
 
 SPARSE_24_FORMATS: Final = frozenset(("dense", "sparse-24-bitmask"))
@@ -45,26 +47,30 @@ class Sparsity:
 
 @dataclass(frozen=True, slots=True)
 class CompressedTensors:
-    """An accepted config; see `QuantConfig` for its methods."""
+    """An accepted config; see `QuantConfig` for its methods. `ignore` is its JSON value."""
 
     format: str | None
     groups: Mapping[str, Group]
-    ignore: tuple[str, ...] | None
+    ignore: Any
     kv_cache: Mapping[str, Any] | None
     sparsity: Sparsity | None
     surroundings: Surroundings
 
     @property
     def left_dense(self) -> tuple[str, ...]:
-        return self.ignore or ()
+        return tuple(entry for entry in entries(self.ignore or []) if isinstance(entry, str))
+
+    def names_looked_up(self, prefix: str) -> tuple[str, ...]:
+        fused = prefix.rpartition(".")[2]
+        shards = self.surroundings.packed_modules_mapping.get(fused, (fused,))
+        return tuple(prefix.replace(fused, shard) for shard in shards)
 
     def leaves_dense(self, entry: str, name: str) -> bool:
         return suffix_or_regex(entry, name)
 
     def linear(self, layer: Linear) -> Scheme:
         ignored = self._ignores(layer.prefix)
-        target = None if ignored or not self.groups else self._target(layer, self.groups)
-        group = None if target is None else self.groups[target]
+        group = None if ignored or not self.groups else self._group(layer)
         if self._two_four(layer) and _wants_sparse_kernel(group):
             raise Refused("2:4 sparse layers (CompressedTensors24) are not supported")
         if group is None:
@@ -84,31 +90,32 @@ class CompressedTensors:
 
     def _ignores(self, prefix: str) -> bool:
         """Whether a layer is left dense; shards of a fused one must agree."""
-        if self.ignore is None:
-            raise Refused("the ignore list is null, which cannot be searched")
-        fused = prefix.rpartition(".")[2]
-        shards = self.surroundings.packed_modules_mapping.get(fused)
-        if shards is None or prefix in self.ignore:
-            return any(suffix_or_regex(entry, prefix) for entry in self.ignore)
-        names = [prefix.replace(fused, shard) for shard in shards]
-        verdicts = {any(suffix_or_regex(entry, name) for entry in self.ignore) for name in names}
+        ignored = entries(self.ignore)
+        # Of a text, the engine's `in` finds any part.
+        if prefix in (self.ignore if isinstance(self.ignore, str) else ignored):
+            return _any_matches(ignored, prefix)
+        names = self.names_looked_up(prefix)
+        verdicts = {_any_matches(ignored, name) for name in names}
         if len(verdicts) > 1:
             raise Refused(
-                f"different quantization schemes for {', '.join(shards)} in {prefix}:"
+                f"different quantization schemes for {', '.join(names)}:"
                 " all shards of a fused layer must be ignored, or none"
             )
         return verdicts.pop()
 
-    def _target(self, layer: Linear, targets: Iterable[str]) -> str:
+    def _group(self, layer: Linear) -> Group:
+        target = self._target(layer, self.groups)
+        if target is None:
+            raise Refused(f"no target of the config matches {layer.prefix}")
+        return self.groups[target]
+
+    def _target(self, layer: Linear, targets: Iterable[str]) -> str | None:
         """The target that a layer falls under: by name, by class, or all shards by name."""
-        found = (
+        return (
             _first(targets, layer.prefix)
             or next((t for t in targets if _names_class(t, layer.module_class)), None)
             or self._fused_target(layer.prefix, targets)
         )
-        if found is None:
-            raise Refused(f"no target of the config matches {layer.prefix}")
-        return found
 
     def _fused_target(self, prefix: str, targets: Iterable[str]) -> str | None:
         mapping = self.surroundings.packed_modules_mapping
@@ -121,11 +128,7 @@ class CompressedTensors:
     def _two_four(self, layer: Linear) -> bool:
         if self.sparsity is None or not self.sparsity.two_four:
             return False
-        try:
-            self._target(layer, self.sparsity.targets)
-        except Refused:
-            return False
-        return True
+        return self._target(layer, self.sparsity.targets) is not None
 
     def _scheme(self, layer: Linear, group: Group) -> tuple[str, tuple[Parameter, ...]]:
         weights, activations = group.weights, group.activations
@@ -202,7 +205,7 @@ def read(config: Mapping[str, Any], surroundings: Surroundings) -> CompressedTen
     return CompressedTensors(
         format=layout,
         groups={t: g for name, group in groups.items() for t, g in _group(name, group, layout)},
-        ignore=_names(config.get("ignore", [])),
+        ignore=config.get("ignore", []),
         kv_cache=_kv_cache(config.get("kv_cache_scheme")),
         sparsity=_sparsity(config.get("sparsity_config")),
         surroundings=surroundings,
@@ -212,9 +215,7 @@ def read(config: Mapping[str, Any], surroundings: Surroundings) -> CompressedTen
 def _group(name: str, config: Any, layout: Any) -> list[tuple[str, Group]]:
     if not isinstance(config, Mapping):
         raise Refused(f"config group {name} must be an object")
-    targets = _names(config.get("targets"))
-    if targets is None:
-        raise Refused(f"config group {name} has no targets")
+    targets = [_text(target) for target in entries(config.get("targets"))]
     if not targets:
         return []  # the engine reads the arguments once for each target
     weights = read_args(config.get("weights"), f"{name}.weights")
@@ -234,6 +235,16 @@ def _names(value: Any) -> tuple[str, ...] | None:
     return tuple(value)
 
 
+def _text(entry: object) -> str:
+    if not isinstance(entry, str):
+        raise Refused(f"a module's name was expected, not {entry!r}")
+    return entry
+
+
+def _any_matches(ignored: Iterable[object], name: str) -> bool:
+    return any(suffix_or_regex(_text(entry), name) for entry in ignored)
+
+
 def _kv_cache(value: Any) -> Mapping[str, Any] | None:
     if value is not None and not isinstance(value, Mapping):
         raise Refused(f"kv_cache_scheme must be an object, got {value!r}")
@@ -247,7 +258,9 @@ def _sparsity(value: Any) -> Sparsity | None:
         raise Refused("sparsity_config must be an object with a format")
     ignored = set(_names(value.get("ignore")) or ())
     targets = tuple(t for t in _names(value.get("targets")) or () if t not in ignored)
-    structure = value.get("sparsity_structure", "unstructured")
+    structure = lax.text(value.get("sparsity_structure"), "sparsity_structure")
+    if value.get("global_sparsity") is not None:
+        lax.real(value["global_sparsity"], "global_sparsity")
     return Sparsity(targets, structure == "2:4" and value["format"] in SPARSE_24_FORMATS)
 
 

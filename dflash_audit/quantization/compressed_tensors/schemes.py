@@ -34,6 +34,8 @@ def wna16(layer: Linear, args: QuantizationArgs) -> tuple[Parameter, ...]:
     group = args.group_size if args.group_size not in (None, -1) else None
     if group is None and args.strategy != "channel":
         raise Refused(f"strategy {args.strategy} without a group_size: Marlin knows groups and channels only")
+    if group == 0:
+        raise Refused("a group_size of 0 divides nothing")
     act_order = args.actorder == "group"
     row_parallel = layer.input_size != layer.input_size_per_partition
     whole_scales = act_order or (group is None and row_parallel)
@@ -88,7 +90,11 @@ def w8a8_fp8(layer: Linear, args: QuantizationArgs, static: bool) -> tuple[Param
         scale = _block_scale(layer, args.block_structure)
     else:
         scale = _weight_scale(layer, args.strategy)
-    return (Parameter("weight", _dense_shape(layer), "float8_e4m3fn", WEIGHT), scale, *_input_scale(layer, static))
+    return (
+        Parameter("weight", _dense_shape(layer), "float8_e4m3fn", WEIGHT),
+        scale,
+        *_input_scale(layer, static),
+    )
 
 
 def w8a16_fp8(layer: Linear, args: QuantizationArgs, static: bool) -> tuple[Parameter, ...]:

@@ -1,0 +1,171 @@
+"""The program as a user runs it: words in, text, JSON and exit codes out."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from materialize import materialize, write_zeros
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+SEED = FIXTURES / "seed-w8a16"
+
+
+def run(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "dflash_audit", *words]
+    environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1"}
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, check=False)
+
+
+def report(*words: str) -> dict[str, Any]:
+    done = run(*words, "--json")
+    parsed: dict[str, Any] = json.loads(done.stdout)
+    assert done.returncode == parsed["summary"]["exit_code"]
+    return parsed
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ([], 0),
+        (["--engine", "sglang-next"], 0),
+        (["--engine", "sglang-0.5.23"], 1),
+        (["--engine", "sglang-next", "--engine", "sglang-0.5.23"], 1),
+        (["--engine", "all"], 1),
+    ],
+)
+def test_exit_code_follows_the_gating_engines(options: list[str], code: int) -> None:
+    assert run(str(SEED), *options).returncode == code
+    assert run(*options, str(SEED)).returncode == code
+    assert run("audit", str(SEED), *options).returncode == code
+
+
+def test_json_keeps_the_contract() -> None:
+    said = report(str(SEED))
+    assert list(said) == [
+        "schema_version", "tool", "source", "config", "engines", "findings", "skips", "warmup", "error", "summary",
+    ]  # fmt: skip
+    assert said["schema_version"] == 1
+    assert said["tool"]["name"] == "dflash-audit"
+    assert said["config"] == {
+        "architectures": ["DFlash2DraftModel"],
+        "quantization": {"method": "compressed-tensors", "origin": "config.json"},
+    }
+    assert said["source"]["kind"] == "local"
+    assert said["source"]["files"][0]["name"] == "model.safetensors"
+    assert 0 < said["source"]["bytes_read"] < said["source"]["bytes_total"]
+    assert {e["name"]: (e["gating"], e["verdict"]) for e in said["engines"]} == {
+        "sglang-0.5.23": (False, "fail"),
+        "sglang-next": (True, "pass"),
+    }
+    assert list(said["engines"][0]) == [
+        "name", "gating", "verdict", "model_class", "quantization", "refusal", "parameters", "tensors", "resized",
+    ]  # fmt: skip
+    assert said["summary"] == {"errors": 0, "warnings": 1, "notes": 0, "exit_code": 0}
+
+
+def test_findings_of_engines_that_do_not_gate_are_listed_and_not_counted() -> None:
+    said = report(str(SEED))
+    of_release = [f for f in said["findings"] if f["engine"] == "sglang-0.5.23"]
+    assert {f["severity"] for f in of_release} == {"error", "warning"}
+    assert said["summary"]["errors"] == 0
+    everything = report(str(SEED), "--engine", "all")
+    errors = [f for f in everything["findings"] if f["severity"] == "error"]
+    assert everything["summary"]["errors"] == len(errors) > 0
+
+
+def test_an_unknown_engine_is_a_usage_error_that_names_the_nearest() -> None:
+    done = run(str(SEED), "--engine", "sglang-nxt")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "Did you mean sglang-next?" in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize("words", [[], ["--no-such-option"], ["a", "b"]])
+def test_a_wrong_command_line_is_a_usage_error(words: list[str]) -> None:
+    assert run(*words).returncode == 2
+
+
+def test_a_source_that_cannot_be_read(tmp_path: Path) -> None:
+    done = run(str(tmp_path / "nothing"))
+    assert done.returncode == 3
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1
+    said = report(str(tmp_path / "nothing"))
+    assert said["error"]["kind"] == "no-such-source"
+    assert said["engines"] == []
+
+
+def test_one_file_beside_its_config() -> None:
+    assert report(str(SEED / "model.safetensors"))["summary"]["exit_code"] == 0
+
+
+def test_the_server_option_that_a_draft_inherits(tmp_path: Path) -> None:
+    source = materialize(FIXTURES / "cases" / "dense-dflash2", tmp_path)
+    methods = [e["quantization"] for e in report(str(source), "--quantization", "fp8")["engines"]]
+    assert methods == ["fp8", "fp8"]
+    refused = report(str(source), "--quantization", "no-such-method")["engines"][0]["refusal"]
+    assert refused["stage"] == "config"
+
+
+def test_a_class_that_is_not_replayed_is_skipped_and_does_not_fail(tmp_path: Path) -> None:
+    source = materialize(FIXTURES / "cases" / "dense-dspark", tmp_path)
+    config = json.loads((source / "config.json").read_text())
+    (source / "config.json").write_text(json.dumps({**config, "architectures": ["Lfm2DSparkDraftModel"]}))
+    said = report(str(source), "--engine", "all")
+    assert [e["verdict"] for e in said["engines"]] == ["skipped", "skipped"]
+    assert said["summary"]["exit_code"] == 0
+    assert any("Lfm2DSparkDraftModel" in skip["reason"] for skip in said["skips"])
+
+
+def test_tree_shows_what_happens_to_each_parameter() -> None:
+    done = run("tree", str(SEED), "--engine", "sglang-0.5.23")
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0
+    qkv = next(i for i, line in enumerate(lines) if line.startswith("layers.1.self_attn.qkv_proj"))
+    assert "asked as 'qkv_proj'" in lines[qkv]
+    assert "UNFILLED" in lines[qkv + 1]
+    assert any(line.startswith("DROPPED  fc.weight_packed") for line in lines)
+    assert "UNFILLED" not in run("tree", str(SEED)).stdout
+
+
+def test_a_folder_that_is_called_as_a_command(tmp_path: Path) -> None:
+    shutil.copytree(SEED, tmp_path / "tree")
+    assert run("./tree", cwd=tmp_path).returncode == 0
+    assert run("tree", cwd=tmp_path).returncode == 2
+
+
+def test_names_cannot_write_to_the_terminal(tmp_path: Path) -> None:
+    source = materialize(FIXTURES / "cases" / "dense-dflash1", tmp_path)
+    tensors = json.loads((FIXTURES / "cases" / "dense-dflash1" / "tensors.json").read_text())
+    tensors["layers.0.\x1b[31mred\x07\n.weight"] = ["BF16", [1]]
+    write_zeros(source / "model.safetensors", tensors)
+    for words in ([str(source)], ["tree", str(source)]):
+        said = run(*words).stdout
+        assert "\\x1b[31mred" in said
+        assert all(line.isprintable() for line in said.splitlines())
+
+
+def test_help_and_version() -> None:
+    for word in ("--help", "-h"):
+        assert "tree" in run(word).stdout
+    assert run("--version").stdout.startswith("dflash-audit 0.")
+
+
+def test_no_heavy_package_is_imported() -> None:
+    probe = (
+        "import sys; sys.argv = ['dflash-audit', sys.argv[1], '--json']\n"
+        "from dflash_audit.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print(*sorted({m.partition('.')[0] for m in sys.modules}), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", probe, str(SEED)], capture_output=True, text=True, check=True
+    )
+    heavy = {"torch", "numpy", "transformers", "compressed_tensors", "safetensors", "huggingface_hub"}
+    assert not heavy & set(done.stderr.split())

@@ -1,0 +1,154 @@
+"""Drafts as they are published, at full size.
+
+A case's `source.md` says which of its values are quoted and which are inferred.
+Its tensors are zeros: what is published here is layout.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from parity.case import FIXTURES, Case, Record, recorded
+from parity.expectation import fails, lossy, unfilled
+
+RELEASE, CHANGE = "sglang-0.5.23", "sglang-next"
+
+DENSE = (
+    "dflash-qwen3-8b-block7",
+    "dspark-generic",
+    "dspark-qwen3-8b-block7",
+    "flash-next-dflash2",
+    "glm-5.3-flash-dflash2",
+    "gpt-oss-120b-dflash",
+    "k3-dspark",
+    "laguna-s-2.1-dflash",
+    "mimo-dflash-sinks",
+    "minimax-m2-dflash",
+    "muse-glimmer-30b-assistant",
+    "qwen3-8b-dflash-b16",
+    "qwen3-8b-dflash-b16-nested",
+    "qwen3-8b-domino-b16",
+    "qwen3.5-4b-dflash",
+    "qwen3.6-27b-dflash",
+    "qwen3.6-35b-a3b-dflash",
+    "qwen3.6-35b-a3b-dflash-early",
+    "qwen3.8-27b-dflash2",
+    "qwen3.8-27b-dflash2-exp",
+    "qwen3.8-27b-dspark",
+    "specforge-tiny",
+    "tiny-dflash",
+    "tiny-dflash2",
+    "tiny-dspark",
+    "tiny-laguna",
+)
+"""What people serve today in BF16: nothing may be held against it."""
+
+IGNORED = {
+    "dspark-qwen3-8b-block7": {"confidence_head.proj.weight", "confidence_head.proj.bias"},
+    "qwen3.6-35b-a3b-dflash-early": {"embed_tokens.weight", "lm_head.weight"},
+    "tiny-dspark": {"confidence_head.proj.weight", "confidence_head.proj.bias"},
+}
+"""The tensors of dense drafts that go nowhere, by design."""
+
+OTHERS = {
+    "dflash-block7-markov-hybrid": ("fail", "fail"),
+    "dspark-qwen3-8b-block7-modelopt-nvfp4": ("fail", "pass"),
+    "nemotron-3.5-lightning-dflash": ("pass", "pass"),
+    "nemotron-3.5-lightning-dspark": ("warn", "warn"),
+    "qwen3-8b-dflash-modelopt-fp8": ("fail", "pass"),
+    "qwen3-8b-dflash-modelopt-fp8-pb-wo": ("fail", "fail"),
+    "qwen3-8b-dflash-modelopt-fp8-pc-pt": ("fail", "fail"),
+    "qwen3-8b-dflash-modelopt-nvfp4": ("fail", "pass"),
+    "qwen3-8b-dflash-modelopt-w4a16-nvfp4": ("fail", "pass"),
+    "qwen3.8-27b-dflash2-exl3": ("fail", "fail"),
+    "qwen3.8-27b-dflash2-fp8-block": ("fail", "pass"),
+    "qwen3.8-27b-dflash2-fp8-dynamic": ("fail", "pass"),
+    "qwen3.8-27b-dflash2-fp8-mlp": ("pass", "pass"),
+    "qwen3.8-27b-dflash2-fp8-no-qkv-channel": ("pass", "pass"),
+    "qwen3.8-27b-dflash2-fp8-no-qkv-tensor": ("pass", "pass"),
+    "qwen3.8-27b-dflash2-mixed-nvfp4-fp8": ("fail", "pass"),
+    "qwen3.8-27b-dflash2-w4a16": ("fail", "pass"),
+    "qwen3.8-27b-dflash2-w4a16-fc16": ("pass", "fail"),
+    "qwen3.8-27b-dflash2-w4a16-fc8": ("fail", "fail"),
+    "qwen3.8-27b-dflash2-w8a16-mapping": ("fail", "fail"),
+    "tiny-dflash2-w4a16": ("fail", "pass"),
+}
+"""Verdicts on the release and on the change."""
+
+Engine = dict[str, Any]
+Report = dict[str, Any]
+
+
+@pytest.fixture(scope="module", params=recorded("published"), ids=lambda case: case.folder.name)
+def case(request: pytest.FixtureRequest) -> Case:
+    found: Case = request.param
+    return found
+
+
+@pytest.fixture(scope="module")
+def report(case: Case, tmp_path_factory: pytest.TempPathFactory) -> Report:
+    return case.report(tmp_path_factory.mktemp("published"))
+
+
+def engines(report: Report) -> tuple[Engine, Engine]:
+    by_name = {engine["name"]: engine for engine in report["engines"]}
+    return by_name[RELEASE], by_name[CHANGE]
+
+
+def test_every_folder_is_listed() -> None:
+    folders = {path.name for path in (FIXTURES / "published").iterdir()}
+    assert folders == {*DENSE, *OTHERS} == {case.folder.name for case in recorded("published")}
+
+
+def test_the_source_is_named(case: Case) -> None:
+    quoted, inferred, *_ = (case.folder / "source.md").read_text().split("\n\n")
+    assert quoted.startswith("Quoted") and inferred.startswith("Inferred")
+
+
+def test_agrees_with_the_engines(case: Case, report: Report) -> None:
+    assert case.records.keys() == {RELEASE, CHANGE}
+    for engine in engines(report):
+        assert said(engine) == did(case.records[engine["name"]]), engine["name"]
+
+
+def test_verdicts(case: Case, report: Report) -> None:
+    verdicts = tuple(engine["verdict"] for engine in engines(report))
+    assert verdicts == OTHERS.get(case.folder.name, ("pass", "pass"))
+
+
+@pytest.mark.parametrize("name", DENSE)
+def test_nothing_is_held_against_a_dense_draft(name: str, tmp_path: Path) -> None:
+    report = Case(FIXTURES / "published" / name).report(tmp_path)
+    for engine in engines(report):
+        assert engine["verdict"] == "pass"
+        assert lost(engine, "ignored") == IGNORED.get(name, set())
+        found = {f["rule"] for f in report["findings"] if f["engine"] in (engine["name"], None)}
+        assert found == ({"ignored-tensor"} if name in IGNORED else set())
+
+
+def lost(engine: Engine, *outcomes: str) -> set[str]:
+    return {tensor["name"] for tensor in engine["tensors"] if tensor["outcome"] in outcomes}
+
+
+def said(engine: Engine) -> dict[str, Any]:
+    """What the audit says that the engine does."""
+    refusal = engine["refusal"]
+    outcome = {"fails": engine["verdict"] == "fail", "stage": refusal and refusal["stage"]}
+    if refusal:
+        return outcome
+    casts = {(t["name"], t["cast"]["to"], t["cast"]["lossy"]) for t in engine["tensors"] if t["cast"]}
+    gaps = {gap for parameter in engine["parameters"] for gap in unfilled(parameter)}
+    return outcome | {"dropped": lost(engine, "dropped", "ignored"), "unfilled": gaps, "casts": casts}
+
+
+def did(record: Record) -> dict[str, Any]:
+    """The same of what the engine did."""
+    outcome = {"fails": fails(record), "stage": record["stage"]}
+    if record["stage"]:
+        return outcome
+    casts = {(cast["tensor"], cast["to"], lossy(cast)) for cast in record["casts"]}
+    return outcome | {
+        "dropped": set(record["dropped"]),
+        "unfilled": set(record["unfilled"]),
+        "casts": casts,
+    }
