@@ -1,0 +1,35 @@
+"""The engine does not take the config.
+
+The class that Hugging Face's transformers has for the `model_type`, or the engine's own reading after it, raises on
+config.json: a field of the wrong type, a list of another length than the number of layers, an unknown quantization method.
+
+## Why it matters
+
+The server stops before it looks at a single weight. Nothing else in the report is reached.
+
+## Example
+
+Before, `layer_types` is one entry short:
+
+    "num_hidden_layers": 2, "layer_types": ["full_attention"]
+
+After:
+
+    "num_hidden_layers": 2, "layer_types": ["full_attention", "full_attention"]
+
+## How to fix
+
+Mend the field that the message names. Where it was lost in an export, take it from the config of the draft that was exported.
+"""
+
+from collections.abc import Iterator
+
+from dflash_audit.engine_run import EngineRun
+from dflash_audit.finding import Finding
+from dflash_audit.rules.stopped import stopped
+
+
+def find(run: EngineRun) -> Iterator[Finding]:
+    """One finding if the engine stops at the config."""
+    hint = "Mend the field in config.json: the engine reads it before anything else."
+    return stopped(run, "config", "refused-config", "config.json", hint)

@@ -1,0 +1,15 @@
+"""The finding of an engine that stops before it loads; no rule of its own."""
+
+from collections.abc import Iterator
+
+from dflash_audit.engine_run import EngineRun
+from dflash_audit.finding import Finding
+from dflash_audit.refusal import Stage
+
+
+def stopped(run: EngineRun, stage: Stage, rule: str, subject: str, hint: str) -> Iterator[Finding]:
+    """One finding if the engine stops at `stage`: what it says there, and what to do."""
+    if run.refusal is None or run.refusal.stage != stage:
+        return
+    message = f"{run.engine} does not start with this draft: {run.refusal.reason.rstrip('.')}."
+    yield Finding(rule, "error", run.engine, subject, message, hint, (subject,))
