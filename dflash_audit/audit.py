@@ -27,9 +27,10 @@ def audit(request: Request) -> Report:
     """Audit one checkpoint. A source that cannot be read is the report's `error`."""
     try:
         checkpoint = read_checkpoint(Path(request.source))
+        # A file beside the weights is read only once an engine asks for it.
+        runs = tuple(engine.replay(checkpoint, request.conditions) for engine in ENGINES.values())
     except Unreadable as error:
         return Report(source=request.source, error=error)
-    runs = tuple(engine.replay(checkpoint, request.conditions) for engine in ENGINES.values())
     findings, skips = judge(Facts(checkpoint, runs, request.gating))
     return Report(
         source=request.source,

@@ -71,7 +71,8 @@ class Linear:
     """A linear layer as its quantization method is asked about it.
 
     `output_sizes` are the logical matrices fused in it (q, k, v; gate, up; or
-    one) over all ranks, `output_partition_sizes` those of one rank.
+    one) over all ranks, `output_partition_sizes` those of one rank. So many
+    ranks as `kv_replicas` says share their key and value heads.
     """
 
     module_class: str
@@ -80,6 +81,13 @@ class Linear:
     output_sizes: tuple[int, ...]
     input_size_per_partition: int
     output_partition_sizes: tuple[int, ...]
+    kv_replicas: int = 1
+
+    @property
+    def stored_sizes(self) -> tuple[int, ...]:
+        """The matrices as a checkpoint stores them, without the replicas of key and value heads."""
+        first, *others = self.output_sizes
+        return (first, *(size // self.kv_replicas for size in others))
 
     @property
     def output_size(self) -> int:

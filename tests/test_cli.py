@@ -47,7 +47,8 @@ def test_exit_code_follows_the_gating_engines(options: list[str], code: int) -> 
 def test_json_keeps_the_contract() -> None:
     said = report(str(SEED))
     assert list(said) == [
-        "schema_version", "tool", "source", "config", "engines", "findings", "skips", "warmup", "error", "summary",
+        "schema_version", "tool", "source", "config", "engines",
+        "findings", "skips", "warmup", "error", "summary",
     ]  # fmt: skip
     assert said["schema_version"] == 1
     assert said["tool"]["name"] == "dflash-audit"
@@ -63,7 +64,8 @@ def test_json_keeps_the_contract() -> None:
         "sglang-next": (True, "pass"),
     }
     assert list(said["engines"][0]) == [
-        "name", "gating", "verdict", "model_class", "quantization", "refusal", "parameters", "tensors", "resized",
+        "name", "gating", "verdict", "model_class", "quantization",
+        "refusal", "parameters", "tensors", "resized",
     ]  # fmt: skip
     assert said["summary"] == {"errors": 0, "warnings": 1, "notes": 0, "exit_code": 0}
 

@@ -1,7 +1,8 @@
 """A constructor of the draft raises.
 
-The class is known and its config was read, but the draft cannot be built from it: a field of `dflash_config` is missing or
-out of range, sizes do not divide, the quantization config has no scheme for a layer.
+The class is known and its config was read, but the draft cannot be built from it: a field of
+`dflash_config` is missing or out of range, sizes do not divide, the quantization config has no scheme for a
+layer.
 
 ## Why it matters
 
@@ -19,8 +20,8 @@ After:
 
 ## How to fix
 
-Mend what the message names. A lost `dflash_config` can be taken from the draft that was exported. Where no target of the
-quantization config matches a layer, keep `"targets": ["Linear"]` and exclude by `ignore`.
+Mend what the message names. A lost `dflash_config` can be taken from the draft that was exported. Where no
+target of the quantization config matches a layer, keep `"targets": ["Linear"]` and exclude by `ignore`.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,8 @@
 """The engine does not take the config.
 
-The class that Hugging Face's transformers has for the `model_type`, or the engine's own reading after it, raises on
-config.json: a field of the wrong type, a list of another length than the number of layers, an unknown quantization method.
+The class that Hugging Face's transformers has for the `model_type`, or the engine's own reading after it,
+raises on config.json: a field of the wrong type, a list of another length than the number of layers, an
+unknown quantization method.
 
 ## Why it matters
 
@@ -19,7 +20,8 @@ After:
 
 ## How to fix
 
-Mend the field that the message names. Where it was lost in an export, take it from the config of the draft that was exported.
+Mend the field that the message names. Where it was lost in an export, take it from the config of the draft
+that was exported.
 """
 
 from collections.abc import Iterator

@@ -1,8 +1,8 @@
 """The engine stops while it loads the weights.
 
-A tensor has a shape or a dtype that its parameter does not take, or a check at the end of the load finds the checkpoint
-incomplete. `sglang-next` also refuses a tensor whose module the draft has in another layout, and a checkpoint that fills
-decoder layers and nothing of `fc`.
+A tensor has a shape or a dtype that its parameter does not take, or a check at the end of the load finds
+the checkpoint incomplete. `sglang-next` also refuses a tensor whose module the draft has in another layout,
+and a checkpoint that fills decoder layers and nothing of `fc`.
 
 ## Why it matters
 
@@ -20,8 +20,9 @@ After, both spellings, for both versions:
 
 ## How to fix
 
-If the module is built in another layout, make the ignore list and the targets of the quantization config say what is on
-disk. If a shape does not fit, the sizes in config.json (heads, head_dim, layers tapped) are not those of the checkpoint.
+If the module is built in another layout, make the ignore list and the targets of the quantization config
+say what is on disk. If a shape does not fit, the sizes in config.json (heads, head_dim, layers tapped) are
+not those of the checkpoint.
 """
 
 from collections.abc import Iterator

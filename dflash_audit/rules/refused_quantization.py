@@ -1,7 +1,7 @@
 """The quantization method does not take its config.
 
-The engine has settled on a method, and the method's reader raises: a config group without targets, a key that it does not
-know, a file that is missing.
+The engine has settled on a method, and the method's reader raises: a config group without targets, a key
+that it does not know, a file that is missing.
 
 ## Why it matters
 
@@ -15,11 +15,15 @@ Before, a config group of compressed-tensors names no targets:
 
 After:
 
-    "group_0": {"targets": ["Linear"], "weights": {"num_bits": 8, "type": "int", "strategy": "channel"}}
+    "group_0": {
+        "targets": ["Linear"],
+        "weights": {"num_bits": 8, "type": "int", "strategy": "channel"}
+    }
 
 ## How to fix
 
-Mend `quantization_config`, or write it again with the tool that quantized the checkpoint. If the checkpoint is dense, remove it.
+Mend `quantization_config`, or write it again with the tool that quantized the checkpoint. If the checkpoint
+is dense, remove it.
 """
 
 from collections.abc import Iterator

@@ -4,7 +4,8 @@ An engine picks the class that it builds by `architectures` in config.json, and 
 
 ## Why it matters
 
-The server stops with "not supported". A name that an older or a newer version knows is of no help to this one.
+The server stops with "not supported". A name that an older or a newer version knows is of no help to this
+one.
 
 ## Example
 

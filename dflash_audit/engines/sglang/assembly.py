@@ -76,7 +76,9 @@ class Assembly:
         """`QKVParallelLinear`: query heads split over the ranks, key and value heads split or repeated."""
         q, kv = self._divide(heads) * head_dim, max(1, kv_heads // self.tp) * head_dim
         whole = (q * self.tp, kv * self.tp, kv * self.tp)
-        self._linear(name, Linear("QKVParallelLinear", prefix, inputs, whole, inputs, (q, kv, kv)), bias)
+        replicas = max(1, self.tp // kv_heads)
+        layer = Linear("QKVParallelLinear", prefix, inputs, whole, inputs, (q, kv, kv), replicas)
+        self._linear(name, layer, bias)
 
     def attention(self, name: str) -> None:
         """`RadixAttention`, which asks about itself under an empty name."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dflash_audit.engines.sglang.conversions import Config, integer, optional_integer, real
+from dflash_audit.hf_config import decoder_part
 from dflash_audit.refusal import Refused
 
 DEFAULT_BLOCK_SIZE: Final = 16
@@ -45,11 +46,14 @@ def nested(config: Config) -> Config:
 
 
 def text_config(config: Config) -> Config:
-    """The config of the text model: `text_config`, or the config itself."""
+    """The config of the text model: `text_config`, or the decoder's part of the config.
+
+    Raises:
+        Refused: the config names two decoders.
+    """
     value = config.get("text_config")
-    if value is None:
-        return config
-    return value if isinstance(value, Mapping) else {}
+    part = decoder_part(config) if value is None else value
+    return part if isinstance(part, Mapping) else {}
 
 
 def parse(config: Config) -> DFlashConfig:

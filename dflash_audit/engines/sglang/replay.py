@@ -11,7 +11,7 @@ from dflash_audit.engines.sglang.draft import build
 from dflash_audit.engines.sglang.load_weights import load
 from dflash_audit.engines.sglang.model_config import derive
 from dflash_audit.engines.sglang.profile import Profile
-from dflash_audit.hf_config import as_engine_sees
+from dflash_audit.hf_config import as_engine_sees, reads_params_json
 from dflash_audit.quantization.config import Surroundings
 from dflash_audit.quantization.resolve import read_config, settle
 from dflash_audit.refusal import NotModelled, Refusal, Refused, Stage
@@ -46,6 +46,8 @@ class SGLang:
 
     def _stages(self, progress: "_Progress", checkpoint: Checkpoint, conditions: Conditions) -> None:
         run = progress.run
+        if reads_params_json(checkpoint.id):
+            raise NotModelled("by its name the engine reads params.json in place of config.json")
         config = derive(as_engine_sees(checkpoint.config))
         hf_quant_config = checkpoint.json_files.get("hf_quant_config.json")
         settled = settle(config, hf_quant_config, conditions.quantization, conditions.capability)

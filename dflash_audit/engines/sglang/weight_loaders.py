@@ -179,7 +179,7 @@ def _fused(
         _fused_block_scale(linear, scheme, parameter, tensor, at.output_dim, cut)
     else:
         offset = 0
-        for shard, size in enumerate(linear.output_sizes):
+        for shard, size in enumerate(linear.stored_sizes):
             length, start = _packed(at, size, offset)
             part = tensor.narrow(at.output_dim, start, length)
             _fused_shard(linear, scheme, parameter, part, shard, cut)
@@ -205,13 +205,14 @@ def _fused_block_scale(
     merged = cut is Incoming.narrow_or_pad
     rows = _block_rows(scheme, parameter if merged else None)
     ranks = linear.output_size // linear.output_size_per_partition
-    offset = 0
-    for size in linear.output_sizes:
+    offset = placed = 0
+    for size, own in zip(linear.stored_sizes, linear.output_partition_sizes, strict=True):
         blocks = -(-size // rows) if merged else size // rows
         part = tensor.narrow(axis, offset, blocks)
-        length, start = blocks // ranks, offset // ranks
+        length, start = (blocks // ranks, offset // ranks) if merged else (own // rows, placed // rows)
         _same(_narrowed(parameter, axis, start, length), cut(part, axis, 0, length))
         offset += blocks
+        placed += own
 
 
 def _block_rows(scheme: Scheme, parameter: Parameter | None) -> int:
