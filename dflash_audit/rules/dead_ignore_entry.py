@@ -1,8 +1,25 @@
-"""An entry of the ignore list names layers on disk, but none that the engine asks about.
+r"""An entry of the ignore list would have to leave layers dense, and does not.
 
-A quantizer matches the list against the module names of the model, an engine
-against the names under which it builds: fused, and in some versions bare. Where
-the two differ the entry has no effect, and a layer that was left dense is built quantized.
+A quantizer matches the list against the module names of the model, an engine against the names under which
+it builds: fused, and in some versions without their layer.
+
+## Why it matters
+
+The layer is dense on disk and built quantized. Its tensors are dropped or mangled.
+
+## Example
+
+Before: the entry matches `layers.0.self_attn.q_proj` in the checkpoint. SGLang 0.5.23 looks up `qkv_proj`.
+
+    "ignore": ["re:.*self_attn\\.(q|k|v)_proj$"]
+
+After, one spelling for each engine:
+
+    "ignore": ["re:.*self_attn\\.(q|k|v)_proj$", "re:.*qkv_proj$"]
+
+## How to fix
+
+Keep the entry, and add one for the names that the message quotes.
 """
 
 from collections.abc import Iterator, Mapping
@@ -71,8 +88,8 @@ def _finding(config: QuantConfig, run: EngineRun, entry: str, meant: list[Module
         engine=run.engine,
         subject=entry,
         message=(
-            f"The entry is meant for {len(meant)} modules that are dense on disk, and {run.engine} builds them"
-            f" quantized: it looks them up as {asked}, which the entry does not match."
+            f"The entry is meant for {len(meant)} modules that are dense on disk, and {run.engine} builds"
+            f" them quantized: it looks them up as {asked}, which the entry does not match."
         ),
         hint="Keep the entry for other engines, and add one that matches those names.",
         subjects=(entry,),

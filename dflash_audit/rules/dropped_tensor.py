@@ -1,8 +1,29 @@
-"""A tensor goes nowhere, and nothing excuses it.
+r"""A tensor goes nowhere, and nothing excuses it.
 
-The engine passes over a name that it has no parameter for, without a word. The
-weights in it are not used, and the parameter that they were meant for keeps
-whatever was in its memory.
+The engine passes over a name that it has no parameter for, without a word.
+
+## Why it matters
+
+The weights in the tensor are not used, and the parameter that they were meant for keeps whatever was in its
+memory. The server starts, and accepts no draft token.
+
+## Example
+
+Before: the recipe left q, k and v dense by the names of the checkpoint. SGLang 0.5.23 asks about
+`qkv_proj`, finds no entry for it, and builds the layer quantized; the three dense tensors have no place in
+it.
+
+    "ignore": ["re:.*self_attn\\.(q|k|v)_proj$"]
+
+After, for both versions:
+
+    "ignore": ["re:.*self_attn\\.(q|k|v)_proj$", "re:.*qkv_proj$"]
+
+## How to fix
+
+If the module is built in another layout than its tensor has, make the quantization config say what is on
+disk. If the draft has no such module, restore the config key that builds it (`conv_kernel_size`,
+`attention_bias`, another class), or remove the tensor.
 """
 
 from collections.abc import Iterator

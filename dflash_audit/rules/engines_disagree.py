@@ -1,6 +1,24 @@
-"""The draft serves on the engines that gate, and fails on another one.
+"""The draft passes on the engines that gate, and fails on another one.
 
-Users of that version meet the failure, most often with the release that they run today.
+## Why it matters
+
+Users of that version meet the failure: most often with the release that they run today, while the
+checkpoint was made for the next one.
+
+## Example
+
+Before, spelled for the next release alone:
+
+    "ignore": ["re:.*gate_proj$", "re:.*up_proj$"]
+
+After, spelled for both:
+
+    "ignore": ["re:.*gate_proj$", "re:.*up_proj$", "re:.*gate_up_proj$"]
+
+## How to fix
+
+Change the layout so that every engine serves it, or name the version that it needs in the model card.
+`--engine all` makes every engine decide.
 """
 
 from collections.abc import Iterator, Sequence

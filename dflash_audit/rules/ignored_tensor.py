@@ -1,4 +1,26 @@
-"""A tensor goes nowhere, and may: the engine has its own, or does not use it."""
+"""A tensor goes nowhere, and may: the engine has its own, or does not use it.
+
+Rotary caches are computed anew, the target's head and embedding are borrowed, the scales of a KV cache are
+not used by every layer, and DSpark's confidence head is not built by the default server.
+
+## Why it matters
+
+It does not: this is a note. The tensor takes room in the download for nothing.
+
+## Example
+
+Before, a draft of 2.8 GB that ships a copy of the target's embedding and head:
+
+    embed_tokens.weight, lm_head.weight, fc.weight, …
+
+After, 0.8 GB:
+
+    fc.weight, …
+
+## How to fix
+
+Nothing has to be. Leave the tensors out of the next upload if no other engine reads them.
+"""
 
 from collections.abc import Iterator
 

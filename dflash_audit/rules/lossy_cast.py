@@ -1,7 +1,28 @@
 """Quantized numbers copied into a dense parameter, or dense ones into a quantized.
 
-Names and shapes match, so nothing objects, but the scale that gives the
-numbers their meaning is lost or never comes.
+FP8 and INT8 layers name their numbers `weight`, as dense layers do. Where the config and the file disagree
+about a layer, names and shapes still match.
+
+## Why it matters
+
+The copy succeeds and nothing objects, but the scale that gives the numbers their meaning is dropped, or
+never comes. The draft accepts nothing.
+
+## Example
+
+Before: `fc.weight` is FP8 with a scale, and SGLang 0.5.23 builds `fc` dense. The numbers are cast to BF16,
+the scale is dropped.
+
+    fc.weight F8_E4M3, fc.weight_scale F32
+
+After, with `fc` in the ignore list of the recipe:
+
+    fc.weight BF16
+
+## How to fix
+
+Make the quantization config say what is on disk: ignore the layer if it is dense there, quantize it if it
+is not.
 """
 
 from collections.abc import Iterator

@@ -12,11 +12,13 @@ The server stops before it loads a weight.
 
 Before, an export lost the selector's keys:
 
-    "architectures": ["DFlash2DraftModel"], "dflash_config": {"block_size": 8, "target_layer_ids": [5, 19, 33]}
+    "architectures": ["DFlash2DraftModel"],
+    "dflash_config": {"block_size": 8, "target_layer_ids": [5, 19]}
 
 After:
 
-    "dflash_config": {"block_size": 8, "target_layer_ids": [5, 19, 33], "selector_rank": 256, "selector_top_k": 16}
+    "architectures": ["DFlash2DraftModel"],
+    "dflash_config": {"block_size": 8, "target_layer_ids": [5, 19], "selector_rank": 256, "selector_top_k": 16}
 
 ## How to fix
 

@@ -1,7 +1,29 @@
 """A parameter took in another amount of numbers than it holds, without an objection.
 
-The engine takes the first rows of a tensor that is too long, and pads one that
-is too short with zeros. A config whose sizes are wrong can so load a draft cut down.
+The engine takes the first rows of a tensor that is too long, and pads one that is too short with zeros.
+What does so in every good load (a vocabulary that is padded, a scale that stands for all shards) is not
+counted.
+
+## Why it matters
+
+A config whose sizes are wrong loads a draft cut down: heads are missing, the rest is right, and the
+acceptance length falls without an error anywhere.
+
+## Example
+
+Before: 16 heads are in the checkpoint, and the config says 8. SGLang takes the first half of `q_proj` and
+`o_proj`.
+
+    "num_attention_heads": 8
+
+After:
+
+    "num_attention_heads": 16
+
+## How to fix
+
+Set the sizes in config.json (heads, key and value heads, head_dim, intermediate_size) to those of the
+tensors.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,23 @@
-"""The draft is served only with a server flag that is off by default."""
+"""The draft is served only with a server flag that is off by default.
+
+## Why it matters
+
+The server refuses the draft on default flags. Nothing is wrong with the checkpoint.
+
+## Example
+
+Before:
+
+    sglang serve … --speculative-draft-model-path DRAFT
+
+After:
+
+    sglang serve … --speculative-draft-model-path DRAFT --speculative-draft-attention-backend trtllm_mha
+
+## How to fix
+
+Start the server with the flag, and name it in the model card.
+"""
 
 from collections.abc import Iterator
 

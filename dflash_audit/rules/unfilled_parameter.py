@@ -1,7 +1,28 @@
 """A parameter, or a shard of a fused one, that nothing fills.
 
-It keeps what was in its memory: zeros, ones, or numbers of whatever ran there
-before. The draft then answers garbage, an acceptance length of 1.0, or NaN.
+The draft is built with it, and no tensor of the checkpoint reaches it. Parameters that have a right value
+of their own (the scales of a KV cache, the input scale of NVFP4) are not counted.
+
+## Why it matters
+
+It keeps what its memory held: zeros, ones, or numbers of whatever ran there before. The draft then answers
+garbage, an acceptance length of 1.0, or NaN, and not the same each time.
+
+## Example
+
+Before: a quantizer packed `fc`, which SGLang 0.5.23 builds dense. Its three tensors are dropped and
+`fc.weight` is never filled.
+
+    fc.weight_packed, fc.weight_scale, fc.weight_shape
+
+After, with `fc` in the ignore list of the recipe:
+
+    fc.weight
+
+## How to fix
+
+Add the tensor under the name and in the layout that the engine expects, or change the config so that the
+engine expects what is there.
 """
 
 from collections.abc import Iterator
