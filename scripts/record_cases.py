@@ -404,7 +404,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Record what the real SGLang does with case folders.")
     parser.add_argument("folders", nargs="+", type=Path, help="a folder of case folders")
     folders = parser.parse_args().folders
-    cases = sorted(path.parent for folder in folders for path in folder.glob("*/tensors.json"))
+    cases = sorted(path.parent for folder in folders for path in folder.rglob("tensors.json"))
     logging.disable(logging.WARNING)
     warnings.filterwarnings("ignore")
     claim_h200()

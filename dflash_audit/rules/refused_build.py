@@ -18,7 +18,7 @@ Before, an export lost the selector's keys:
 After:
 
     "architectures": ["DFlash2DraftModel"],
-    "dflash_config": {"block_size": 8, "target_layer_ids": [5, 19], "selector_rank": 256, "selector_top_k": 16}
+    "dflash_config": {"target_layer_ids": [5, 19], "selector_rank": 256, "selector_top_k": 16}
 
 ## How to fix
 

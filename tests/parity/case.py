@@ -53,5 +53,5 @@ class Case:
 
 def recorded(*groups: str) -> list[Case]:
     """Every case with a record in the named folders of `fixtures/`."""
-    folders = (path.parent for group in groups for path in (FIXTURES / group).glob("*/expected.json"))
+    folders = (path.parent for group in groups for path in (FIXTURES / group).rglob("expected.json"))
     return [Case(folder) for folder in sorted(folders)]
