@@ -1,10 +1,16 @@
-"""Names that differ only by their layer, folded into one."""
+"""Names that belong together, folded into one: layers as ranges, siblings in braces."""
 
 import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
 LAYER: Final = re.compile(r"(?<![^.])layers\.(\d+)(?=\.)")
+FOLDED: Final = "layers.{}"
+
+
+def pattern(name: str) -> str:
+    """`name` with its layer left open: names with one pattern differ by their layer only."""
+    return LAYER.sub(FOLDED, name, count=1)
 
 
 def fold(names: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
@@ -15,16 +21,47 @@ def fold(names: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
     """
     groups: dict[str, list[str]] = {}
     for name in names:
-        groups.setdefault(LAYER.sub("layers.{}", name, count=1), []).append(name)
-    return {_title(pattern, members): tuple(members) for pattern, members in groups.items()}
+        groups.setdefault(pattern(name), []).append(name)
+    return {title(members): tuple(members) for members in groups.values()}
 
 
-def _title(pattern: str, members: list[str]) -> str:
-    if len(members) == 1:
-        return members[0]
-    layers = sorted({int(match[1]) for name in members if (match := LAYER.search(name))})
-    # Two files of one checkpoint may hold the same name twice.
-    return pattern.replace("layers.{}", f"layers.{ranges(layers)}", 1) if layers else members[0]
+def title(names: Iterable[str]) -> str:
+    """One name for many: layers as a range, and one part that differs in braces.
+
+    Names that differ in more than that are written one after the other.
+    """
+    by_layers: dict[str, list[str]] = {}
+    for shape, members in _by_pattern(names).items():
+        by_layers.setdefault(_layers(members), []).append(shape)
+    return ", ".join(
+        text.replace(FOLDED, f"layers.{layers}", 1)
+        for layers, shapes in by_layers.items()
+        for text in _braces(shapes)
+    )
+
+
+def _by_pattern(names: Iterable[str]) -> Mapping[str, list[str]]:
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        groups.setdefault(pattern(name), []).append(name)
+    return groups
+
+
+def _layers(names: list[str]) -> str:
+    return ranges(sorted({int(match[1]) for name in names if (match := LAYER.search(name))}))
+
+
+def _braces(shapes: list[str]) -> list[str]:
+    """Names in which one dotted part differs, as one name with that part in braces."""
+    parts = [shape.split(".") for shape in shapes]
+    if len({len(part) for part in parts}) != 1:
+        return shapes
+    differing = [i for i, column in enumerate(zip(*parts, strict=True)) if len(set(column)) > 1]
+    if len(differing) != 1:
+        return shapes
+    (at,) = differing
+    braced = "{" + ",".join(dict.fromkeys(part[at] for part in parts)) + "}"
+    return [".".join([*parts[0][:at], braced, *parts[0][at + 1 :]])]
 
 
 def ranges(numbers: list[int]) -> str:

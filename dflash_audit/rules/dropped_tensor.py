@@ -30,50 +30,59 @@ from collections.abc import Iterator
 
 from dflash_audit.checkpoint import Tensor
 from dflash_audit.drops import dropped, owner
+from dflash_audit.dtypes import DENSE_FLOATS, TORCH
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
-from dflash_audit.fold import fold
+from dflash_audit.fold import pattern, title
 from dflash_audit.tree import Module
 
 
 def find(run: EngineRun) -> Iterator[Finding]:
-    """One finding for all layers of a dropped tensor."""
-    tensors = {tensor.name: tensor for tensor in dropped(run)}
-    for subject, names in fold(tensors).items():
-        tensor = tensors[names[0]]
-        module = owner(run.tree.modules, tensor.name) if run.tree else None
-        yield Finding(
-            rule="dropped-tensor",
-            severity="error",
-            engine=run.engine,
-            subject=subject,
-            message=_message(run, tensor, module),
-            hint=_hint(run, tensor, module),
-            subjects=names,
-        )
+    """One finding for what is dropped of one kind of module, in all layers."""
+    groups: dict[str, list[Tensor]] = {}
+    for tensor in dropped(run):
+        module = _module(run, tensor)
+        of = tensor.name.rpartition(".")[0] if module is None else module.name
+        groups.setdefault(pattern(of), []).append(tensor)
+    for tensors in groups.values():
+        yield _finding(run, tensors, _module(run, tensors[0]))
 
 
-def _message(run: EngineRun, tensor: Tensor, module: Module | None) -> str:
-    fact = f"{tensor.dtype} {list(tensor.shape)} is dropped without a word by {run.engine}: "
+def _finding(run: EngineRun, tensors: list[Tensor], module: Module | None) -> Finding:
+    names = tuple(tensor.name for tensor in tensors)
+    dtypes = ", ".join(dict.fromkeys(tensor.dtype for tensor in tensors))
+    those = f"The tensor ({dtypes}) goes" if len(names) == 1 else f"{len(names)} tensors ({dtypes}) go"
+    return Finding(
+        rule="dropped-tensor",
+        severity="error",
+        engine=run.engine,
+        subject=title(names),
+        message=f"{those} nowhere, without a word: {_why(run, module)}.",
+        hint=_hint(run, tensors[0], module),
+        subjects=names,
+    )
+
+
+def _module(run: EngineRun, tensor: Tensor) -> Module | None:
+    return owner(run.tree.modules, tensor.name) if run.tree else None
+
+
+def _why(run: EngineRun, module: Module | None) -> str:
     if module is None:
-        return fact + f"{run.model_class} has no module of this name."
-    return fact + f"{_built(module)}."
-
-
-def _built(module: Module) -> str:
-    names = ", ".join(parameter.name for parameter in module.parameters) or "no parameters"
-    asked = f", for it asks the quantization config about {module.prefix!r}" if module.prefix else ""
-    return f"{module.name} is built with {names}{asked}"
+        return f"{run.model_class} has no module of this name as {run.engine} builds it"
+    has = ", ".join(parameter.name for parameter in module.parameters) or "no parameters"
+    asked = f", having asked the quantization config about {module.prefix!r}" if module.prefix else ""
+    return f"{run.engine} builds {pattern(module.name).replace('{}', 'N')} with {has}{asked}"
 
 
 def _hint(run: EngineRun, tensor: Tensor, module: Module | None) -> str:
     if module is None:
         return "Rename the tensor, restore the config key that builds its module, or remove it."
-    quantized = any(parameter.name != "weight" for parameter in module.parameters if parameter.name != "bias")
-    dense_on_disk = tensor.name.endswith(".weight") and tensor.dtype in ("BF16", "F16", "F32")
-    if quantized and dense_on_disk:
+    leaf = tensor.name.rpartition(".")[2]
+    dense = leaf == "weight" and TORCH.get(tensor.dtype) in DENSE_FLOATS
+    if dense and any(parameter.name not in ("weight", "bias") for parameter in module.parameters):
         name = module.name.rpartition(".")[2]
         return f"Add an ignore entry that matches {module.prefix!r}, such as re:.*{name}$, or quantize it."
-    if not quantized and tensor.name.rpartition(".")[2] not in ("weight", "bias"):
-        return f"{run.engine} builds {module.name} dense: leave it out of the recipe, and ignore it."
+    if leaf not in ("weight", "bias"):
+        return f"{run.engine} builds this layer dense: leave it out of the recipe, and ignore it."
     return "Remove the tensor, or restore the config key under which the module has this parameter."

@@ -27,19 +27,31 @@ not those of the checkpoint.
 
 from collections.abc import Iterator
 
+from dflash_audit.drops import owner
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
-from dflash_audit.fold import fold
+from dflash_audit.fold import pattern, title
+from dflash_audit.loadplan import LoadPlan
 
 
 def find(run: EngineRun) -> Iterator[Finding]:
-    """One finding for all layers of a tensor that is refused for one reason."""
-    for refusal in run.plan.refusals if run.plan else ():
+    """One finding for what is refused of one kind of module, in all layers."""
+    if run.plan is None:
+        return
+    groups: dict[str, list[str]] = {}
+    for refusal in run.plan.refusals:
         if refusal.tensor is None:
             yield _finding(run, "the checkpoint", ("the checkpoint",), refusal.reason)
-    reasons = {r.tensor: r.reason for r in (run.plan.refusals if run.plan else ()) if r.tensor is not None}
-    for subject, names in fold(reasons).items():
-        yield _finding(run, subject, names, reasons[names[0]])
+        else:
+            groups.setdefault(_kind(run.plan, refusal.tensor), []).append(refusal.tensor)
+    reasons = {refusal.tensor: refusal.reason for refusal in run.plan.refusals}
+    for names in groups.values():
+        yield _finding(run, title(names), tuple(names), reasons[names[0]])
+
+
+def _kind(plan: LoadPlan, tensor: str) -> str:
+    module = owner(plan.modules, tensor)
+    return pattern(tensor if module is None else module.name)
 
 
 def _finding(run: EngineRun, subject: str, names: tuple[str, ...], reason: str) -> Finding:

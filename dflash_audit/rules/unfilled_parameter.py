@@ -30,42 +30,38 @@ from collections.abc import Iterator
 from dflash_audit.drops import owner
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
-from dflash_audit.fold import fold
-from dflash_audit.loadplan import LoadPlan
+from dflash_audit.fold import pattern, title
+from dflash_audit.loadplan import LoadPlan, Shard
 
 
 def find(run: EngineRun) -> Iterator[Finding]:
-    """One finding for all layers of a parameter that stays unfilled in the same way."""
+    """One finding for what stays unfilled in the same way in one kind of module, in all layers."""
     if run.plan is None:
         return
     refused = {owner(run.plan.modules, refusal.tensor) for refusal in run.plan.refusals if refusal.tensor}
-    missing = {
+    groups: dict[tuple[str, tuple[Shard, ...]], list[str]] = {}
+    for name, shards in run.plan.missing().items():
+        module = run.plan.slots[name].module
         # What a refused tensor leaves open is told with its refusal.
-        name: shards
-        for name, shards in run.plan.missing().items()
-        if run.plan.slots[name].module not in refused
-    }
-    for shards in dict.fromkeys(missing.values()):
-        names = [name for name, absent in missing.items() if absent == shards]
-        for subject, members in fold(names).items():
-            yield _finding(run, run.plan, subject, members, shards)
+        if module not in refused:
+            groups.setdefault((pattern(module.name), shards), []).append(name)
+    for (_, shards), names in groups.items():
+        yield _finding(run, run.plan, names, shards)
 
 
-def _finding(
-    run: EngineRun, plan: LoadPlan, subject: str, names: tuple[str, ...], shards: tuple[str | int, ...]
-) -> Finding:
-    slot = plan.slots[names[0]]
-    parts = "" if shards == ("all",) else f" in its shards {', '.join(str(shard) for shard in shards)}"
-    share = sum(plan.slots[name].numel for name in names)
+def _finding(run: EngineRun, plan: LoadPlan, names: list[str], shards: tuple[Shard, ...]) -> Finding:
+    parts = "" if shards == ("all",) else f" the shards {', '.join(str(shard) for shard in shards)} of"
+    those = "this parameter" if len(names) == 1 else f"these {len(names)} parameters"
+    numbers = sum(plan.slots[name].numel for name in names)
     return Finding(
         rule="unfilled-parameter",
         severity="error",
         engine=run.engine,
-        subject=subject,
+        subject=title(names),
         message=(
-            f"No tensor fills this parameter of {slot.module.module_class}{parts}"
-            f" ({share:,} numbers): {run.engine} runs on what its memory holds."
+            f"No tensor fills{parts} {those} ({numbers:,} numbers):"
+            f" {run.engine} runs on what was in memory, and accepts no draft token."
         ),
         hint="Add the tensor in the layout that the engine expects, or change the config to match.",
-        subjects=names,
+        subjects=tuple(names),
     )
