@@ -1,17 +1,23 @@
 """The command line: options in, a report out; no logic of its own."""
 
 import difflib
+import os
+import shutil
 import sys
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
 
 from dflash_audit import __version__
 from dflash_audit.audit import Request, audit
+from dflash_audit.cards import CARDS, DEFAULT_CARD
 from dflash_audit.engine_run import Conditions
 from dflash_audit.engines import DEFAULT, ENGINES
-from dflash_audit.formats import FORMATS, tree_text
+from dflash_audit.formats import render, tree_text
+from dflash_audit.formats.screen import Screen
 from dflash_audit.report import PASSED, UNREADABLE, Report
+from dflash_audit.rules import RULES, page, title
 
 app = typer.Typer(
     name="dflash-audit",
@@ -22,51 +28,72 @@ app = typer.Typer(
     " `dflash-audit SOURCE` is short for `dflash-audit audit SOURCE`.",
 )
 
+
+def _known(name: str, names: Iterable[str], what: str) -> str:
+    """A name as given; a usage error with the nearest one for a name that is none."""
+    names = [*names]
+    if name in names:
+        return name
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.0)[0]
+    raise typer.BadParameter(f"{name} is no {what}. Did you mean {near}? Known: {', '.join(names)}.")
+
+
+def _engine(name: str) -> str:
+    return _known(name, [*ENGINES, "all"], "engine")
+
+
+def _card(name: str) -> str:
+    return _known(name.lower(), CARDS, "card")
+
+
+def _rule(name: str) -> str:
+    return _known(name, RULES, "rule")
+
+
 Source = Annotated[
     str, typer.Argument(help="A checkpoint's folder, or one .safetensors file beside its config.json.")
 ]
 Quantization = Annotated[
     str | None,
+    typer.Option("--quantization", help="The server's --quantization, inherited by a draft without its own."),
+]
+Ranks = Annotated[int, typer.Option("--tp", min=1, help="The server's tensor parallel ranks.")]
+Card = Annotated[
+    str, typer.Option("--gpu", parser=_card, metavar="CARD", help=f"The card: {', '.join(CARDS)}.")
+]
+Backend = Annotated[
+    str | None,
+    typer.Option("--speculative-draft-attention-backend", metavar="NAME", help="The server's option."),
+]
+EnginesThatGate = Annotated[
+    list[str] | None,
     typer.Option(
-        "--quantization", help="The server's --quantization, which a draft without its own inherits."
+        "--engine",
+        parser=_engine,
+        metavar="NAME",
+        help=f"An engine that decides the exit code: {', '.join(ENGINES)} or all."
+        f" Repeatable. Default: {DEFAULT}.",
     ),
 ]
-
-
-def _engine(name: str) -> str:
-    """An engine's name as given; a usage error with the nearest one for a name that is none."""
-    if name in ENGINES or name == "all":
-        return name
-    near = difflib.get_close_matches(name, [*ENGINES, "all"], n=1, cutoff=0.0)
-    raise typer.BadParameter(
-        f"{name} is no engine. Did you mean {near[0]}? Known: {', '.join(ENGINES)}, all."
-    )
 
 
 @app.command("audit")
 def audit_command(
     source: Source,
-    engine: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--engine",
-            parser=_engine,
-            metavar="NAME",
-            help=f"An engine that decides the exit code: {', '.join(ENGINES)} or all."
-            f" Repeatable. Default: {DEFAULT}.",
-        ),
-    ] = None,
+    engine: EnginesThatGate = None,
     quantization: Quantization = None,
+    tp: Ranks = 1,
+    gpu: Card = DEFAULT_CARD,
+    backend: Backend = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as one JSON object.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print the load plan too.")] = False,
 ) -> None:
     """Audit a checkpoint: exit 0 when every deciding engine serves it, 1 when not, 3 when unreadable."""
     named = engine or [DEFAULT]
     gating = frozenset(ENGINES if "all" in named else named)
-    report = audit(Request(source, gating, Conditions(quantization=quantization)))
-    if as_json:
-        print(FORMATS["json"](report))
-    elif report.error is None:
-        print(FORMATS["text"](report))
+    report = audit(Request(source, gating, Conditions(tp, CARDS[gpu], quantization, backend)))
+    if as_json or report.error is None:
+        print(render("json" if as_json else "text", report, _screen(verbose)))
     _complain(report)
     raise typer.Exit(report.exit_code)
 
@@ -78,14 +105,38 @@ def tree_command(
         str, typer.Option("--engine", parser=_engine, metavar="NAME", help="An engine, or all.")
     ] = DEFAULT,
     quantization: Quantization = None,
+    tp: Ranks = 1,
+    gpu: Card = DEFAULT_CARD,
+    backend: Backend = None,
 ) -> None:
     """Print the module tree that an engine builds, and what happens to each parameter."""
-    report = audit(Request(source, conditions=Conditions(quantization=quantization)))
+    report = audit(Request(source, conditions=Conditions(tp, CARDS[gpu], quantization, backend)))
     _complain(report)
     for run in report.runs:
         if engine in (run.engine, "all"):
             print(tree_text.render(run))
     raise typer.Exit(UNREADABLE if report.error else PASSED)
+
+
+@app.command("rules")
+def rules_command() -> None:
+    """List the rules, a line each."""
+    width = max(map(len, RULES))
+    for rule in RULES:
+        print(f"{rule:{width}}  {title(rule)}")
+
+
+@app.command("explain")
+def explain_command(
+    rule: Annotated[str, typer.Argument(parser=_rule, metavar="RULE", help="A rule's name.")],
+) -> None:
+    """Explain a rule: what it finds, why it matters, an example, how to fix it."""
+    print(page(rule))
+
+
+def _screen(verbose: bool) -> Screen:
+    color = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return Screen(shutil.get_terminal_size().columns, color, verbose)
 
 
 def _complain(report: Report) -> None:
@@ -108,7 +159,7 @@ def _root(
     del version
 
 
-COMMANDS = frozenset(("audit", "tree"))
+COMMANDS = frozenset(("audit", "tree", "rules", "explain"))
 OWN_OPTIONS = frozenset(("-h", "--help", "--version"))
 
 

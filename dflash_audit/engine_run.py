@@ -13,17 +13,19 @@ class Conditions:
     """Under which conditions an engine is replayed.
 
     `tp` are the tensor parallel ranks, `capability` the card's compute
-    capability times ten, `quantization` the server's --quantization.
+    capability times ten, `quantization` the server's --quantization,
+    `attention_backend` its --speculative-draft-attention-backend.
     """
 
     tp: int = 1
     capability: int = 90
     quantization: str | None = None
+    attention_backend: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class FlagNeeded:
-    """A server flag without which the engine would refuse: the flag, and what needs it."""
+    """A server flag without which the engine refuses: the flag as it is written, and what needs it."""
 
     flag: str
     reason: str
@@ -35,7 +37,8 @@ class EngineRun:
 
     `skipped` is the reason why the audit does not replay it, None where it
     does. `tree` is None where the engine stops before or while it builds,
-    `plan` where it stops before it loads.
+    `plan` where it stops before it loads. `serve` is the command that serves
+    the draft beside a target, an option each.
     """
 
     engine: str
@@ -44,6 +47,7 @@ class EngineRun:
     skipped: str | None = None
     refusal: Refusal | None = None
     flags: tuple[FlagNeeded, ...] = ()
+    serve: tuple[str, ...] = ()
     quant_config: QuantConfig | None = None
     tree: Tree | None = None
     plan: LoadPlan | None = None

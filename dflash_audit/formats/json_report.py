@@ -8,14 +8,16 @@ from dflash_audit.checkpoint import Checkpoint, Tensor
 from dflash_audit.drops import excuse
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
+from dflash_audit.formats.screen import Screen
 from dflash_audit.loadplan import LoadPlan
 from dflash_audit.report import Report
 
 SCHEMA_VERSION: Final = 1
 
 
-def render(report: Report) -> str:
-    """One JSON object, on one line."""
+def render(report: Report, screen: Screen) -> str:
+    """One JSON object, on one line, whatever the screen."""
+    del screen
     return json.dumps(document(report), ensure_ascii=True, separators=(",", ":"), allow_nan=False)
 
 

@@ -1,80 +1,161 @@
-"""The report as plain text, for a person in a terminal."""
+"""The report for a person in a terminal: the verdicts, what was found, what to do next."""
 
-import textwrap
-from collections.abc import Iterator
+import io
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Final
 
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
 from dflash_audit.engine_run import EngineRun
-from dflash_audit.finding import Finding, Severity
+from dflash_audit.finding import SEVERITIES, Finding, Severity
+from dflash_audit.formats import tree_text
 from dflash_audit.formats.clean import clean
+from dflash_audit.formats.screen import Screen
 from dflash_audit.report import Report
+from dflash_audit.verdict import Verdict
 
-WIDTH: Final = 100
-
-WORDS: Final = {
-    "pass": "serves",
-    "warn": "serves, with warnings",
-    "fail": "does not serve",
-    "skipped": "not replayed",
+COLORS: Final = {"error": "bold red", "warning": "yellow", "note": "blue"}
+WORDS: Final[dict[Verdict, tuple[str, str]]] = {
+    "pass": ("serves", "bold green"),
+    "warn": ("serves, with warnings", "bold yellow"),
+    "fail": ("does not serve", "bold red"),
+    "skipped": ("not replayed", "dim"),
 }
+WIDEST: Final = 110
+"""A longer line is hard to read, however wide the screen."""
 
 
-def render(report: Report) -> str:
-    """The verdicts, then the findings of each engine, then the summary."""
-    lines = [f"dflash-audit {clean(report.source)}", "", *_verdicts(report)]
-    for run in report.runs:
-        lines += _section(
-            report, run.engine, f"{run.engine}{'' if run.engine in report.gating else ' (does not gate)'}"
-        )
-    lines += _section(report, None, "all engines")
-    return "\n".join([*lines, "", _summary(report)])
+def render(report: Report, screen: Screen) -> str:
+    """The whole report as lines that fit the screen."""
+    console = Console(
+        file=io.StringIO(),
+        width=min(screen.width, WIDEST),
+        force_terminal=screen.color,
+        no_color=not screen.color,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+    for part in _parts(report, screen):
+        console.print(part)
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    return re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE).rstrip("\n")
 
 
-def _verdicts(report: Report) -> Iterator[str]:
-    width = max(len(run.engine) for run in report.runs)
-    for run in report.runs:
-        said = report.verdict(run)
-        yield f"  {run.engine:{width}}  {said:7}  {_why(report, run, WORDS[said])}"
+def _parts(report: Report, screen: Screen) -> Iterator[RenderableType]:
+    yield from _heading(report)
+    yield _verdicts(report)
+    for run in _gating_first(report):
+        yield from _section(report, run.engine, run.engine in report.gating)
+    yield from _section(report, None, True)
+    if screen.verbose:
+        for run in _gating_first(report):
+            if run.engine in report.gating:
+                yield Text("\n" + tree_text.render(run))
+    yield Text()
+    yield from _next(report)
+    yield Text(_summary(report), style="dim")
 
 
-def _why(report: Report, run: EngineRun, words: str) -> str:
-    built = clean(f"{run.model_class or 'no class'}, {run.quantization or 'dense'}")
+def _heading(report: Report) -> Iterator[Text]:
+    yield Text(clean(report.source), style="bold")
+    read = report.checkpoint
+    if read is None:
+        return
+    files = f"{len(read.files)} file{'' if len(read.files) == 1 else 's'}"
+    sizes = f"{_bytes(read.bytes_read)} read of {_bytes(read.bytes_total)}"
+    yield Text(f"{_what(report.runs)}, {len(read.tensors)} tensors in {files} ({sizes})\n", style="dim")
+
+
+def _what(runs: Sequence[EngineRun]) -> str:
+    """The class and the quantization of the draft, as the last engine that knows them says."""
+    classes = [run.model_class for run in runs if run.model_class]
+    methods = [run.quantization for run in runs if run.quantization]
+    return clean(f"{classes[-1] if classes else 'no known class'}, {methods[-1] if methods else 'dense'}")
+
+
+def _verdicts(report: Report) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column()
+    for run in _gating_first(report):
+        words, style = WORDS[report.verdict(run)]
+        aside = "" if run.engine in report.gating else " (does not gate)"
+        table.add_row(Text("  " + run.engine), Text(words, style=style), Text(_why(report, run) + aside))
+    return table
+
+
+def _why(report: Report, run: EngineRun) -> str:
     if run.skipped is not None:
-        return f"{words}: {clean(run.skipped)}"
-    errors = [finding for finding in report.of_engine(run.engine) if finding.severity == "error"]
-    reason = f": {errors[0].rule}, {clean(errors[0].subject)}" if errors else ""
-    return f"{words} ({built}){reason}"
+        return clean(run.skipped)
+    wanted = {"fail": "error", "warn": "warning"}.get(report.verdict(run))
+    found = [finding for finding in report.of_engine(run.engine) if finding.severity == wanted]
+    return f"{found[0].rule}: {clean(found[0].subject)}" if found else ""
 
 
-def _section(report: Report, engine: str | None, title: str) -> Iterator[str]:
-    findings = list(report.of_engine(engine))
-    if findings:
-        yield ""
-        yield title
+def _gating_first(report: Report) -> list[EngineRun]:
+    return sorted(report.runs, key=lambda run: run.engine not in report.gating)
+
+
+def _section(report: Report, engine: str | None, gates: bool) -> Iterator[RenderableType]:
+    """The findings of one engine, the worst first, grouped by rule."""
+    found = sorted(report.of_engine(engine), key=lambda finding: SEVERITIES.index(finding.severity))
+    if not found:
+        return
+    yield Text("\n" + (engine or "All engines") + ("" if gates else " (does not gate)"), style="bold")
+    for (severity, rule), findings in groupby(found, key=lambda f: (f.severity, f.rule)):
+        yield Text.assemble("  ", (severity, COLORS[severity]), " ", (rule, "bold"))
         for finding in findings:
             yield from _finding(finding)
 
 
-def _finding(finding: Finding) -> Iterator[str]:
-    times = f" (x{finding.count})" if finding.count > 1 else ""
-    yield f"  {finding.severity} {finding.rule}: {clean(finding.subject)}{times}"
-    yield from _wrapped(finding.message)
+def _finding(finding: Finding) -> Iterator[RenderableType]:
+    yield _indented(4, Text(clean(finding.subject), style="cyan"))
+    yield _indented(6, Text(clean(finding.message)))
     if finding.hint:
-        yield from _wrapped("-> " + finding.hint)
+        yield _indented(6, Text.assemble(("fix: ", "green"), clean(finding.hint)))
 
 
-def _wrapped(text: str) -> list[str]:
-    indent = " " * 6
-    return textwrap.wrap(
-        clean(text), WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
-    )
+def _indented(columns: int, text: Text) -> Padding:
+    return Padding(text, (0, 0, 0, columns), expand=False)
+
+
+def _next(report: Report) -> Iterator[RenderableType]:
+    """What to do: mend the errors of what gates, or serve the draft."""
+    errors = [f for f in report.findings if f.severity == "error" and report.counts_in_summary(f)]
+    if errors:
+        yield Text("Next", style="bold")
+        for number, hint in enumerate(dict.fromkeys(f.hint for f in errors if f.hint), start=1):
+            yield _indented(2, Text(f"{number}. {clean(hint)}"))
+        return
+    command = next((run.serve for run in report.runs if run.engine in report.gating and run.serve), ())
+    if command:
+        yield Text("Serve it with", style="bold")
+        yield Text(
+            " \\\n".join(f"    {clean(option)}" for option in command) + "\n", no_wrap=True, overflow="ignore"
+        )
 
 
 def _summary(report: Report) -> str:
     engines = ", ".join(run.engine for run in report.runs if run.engine in report.gating)
-    counts = ", ".join(_counted(report.counts[severity], severity) for severity in report.counts)
-    return f"{counts} on what gates ({engines}); exit code {report.exit_code}"
+    counts = ", ".join(_counted(report.counts[severity], severity) for severity in SEVERITIES)
+    return f"{counts} where it gates ({engines}); exit code {report.exit_code}"
 
 
 def _counted(number: int, severity: Severity) -> str:
     return f"{number} {severity}{'' if number == 1 else 's'}"
+
+
+def _bytes(number: int) -> str:
+    size = float(number)
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.2f} GB"

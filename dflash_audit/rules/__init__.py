@@ -4,6 +4,7 @@ An engine rule looks at one engine's replay; a checkpoint rule at all of them,
 and at what the engine rules found.
 """
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -44,6 +45,22 @@ ENGINE_RULES: Final[Mapping[str, Callable[[EngineRun], Iterable[Finding]]]] = {
 CHECKPOINT_RULES: Final[Mapping[str, Callable[[Facts, Sequence[Finding]], Iterable[Finding]]]] = {
     "engines-disagree": engines_disagree.find,
 }
+
+
+RULES: Final = (*ENGINE_RULES, *CHECKPOINT_RULES)
+"""Every rule's id."""
+
+
+def page(rule: str) -> str:
+    """What a rule finds, why it matters, an example, and how to fix it, as Markdown."""
+    find = ENGINE_RULES.get(rule) or CHECKPOINT_RULES[rule]
+    text = sys.modules[find.__module__].__doc__ or ""
+    return f"# {rule}\n\n{text.strip()}"
+
+
+def title(rule: str) -> str:
+    """What a rule finds, in a sentence."""
+    return page(rule).splitlines()[2]
 
 
 def judge(facts: Facts) -> tuple[list[Finding], list[Skip]]:

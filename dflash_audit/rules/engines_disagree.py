@@ -48,4 +48,4 @@ def find(facts: Facts, findings: Sequence[Finding]) -> Iterator[Finding]:
 
 def _first_error(engine: str, findings: Sequence[Finding]) -> str:
     first = next(f for f in findings if f.engine == engine and f.severity == "error")
-    return f"{first.rule} on {first.subject}. {first.message}"
+    return f"{first.rule} on {first.subject}."

@@ -21,12 +21,14 @@ VOCABULARY_PADDING: Final = 64
 class Assembly:
     """A tree under construction: each method adds one module, as its constructor would.
 
-    `quant` is the draft's quantization config, `tp` the number of ranks; sizes
-    are those of rank 0. Every method raises `Refused` where a constructor raises.
+    `quant` is the draft's quantization config, `tp` the number of ranks,
+    `capability` the card's compute capability times ten; sizes are those of
+    rank 0. Every method raises `Refused` where a constructor raises.
     """
 
     quant: QuantConfig | None
     tp: int
+    capability: int
     tree: Tree = field(default_factory=Tree)
 
     def container(self, name: str, module_class: str, *parameters: Parameter) -> None:

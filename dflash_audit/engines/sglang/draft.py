@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from dflash_audit.engine_run import Conditions
 from dflash_audit.engines.sglang import dflash_config
 from dflash_audit.engines.sglang.assembly import MODEL_DTYPE, Assembly
 from dflash_audit.engines.sglang.conversions import Config, integer, real, required
@@ -70,21 +71,25 @@ class BuiltDraft:
 
 
 def build(
-    draft_class: DraftClass, profile: Profile, config: Config, quant: QuantConfig | None, tp: int
+    draft_class: DraftClass,
+    profile: Profile,
+    config: Config,
+    quant: QuantConfig | None,
+    conditions: Conditions,
 ) -> BuiltDraft:
     """Build the tree of a draft.
 
     Args:
         config: the draft's config as the engine sees it.
         quant: its quantization config, None for a dense draft.
-        tp: tensor parallel ranks; shapes are those of rank 0.
+        conditions: of the server; shapes are those of its rank 0.
 
     Raises:
         Refused: a constructor raises.
         NotModelled: a quantization method leaves the modelled ground.
     """
     draft = _draft(draft_class, profile, config)
-    assembly = Assembly(quant, tp)
+    assembly = Assembly(quant, conditions.tp, conditions.capability)
     assembly.container("", draft_class.name)
     if draft.nemotron:
         tokens = integer(required(config, "vocab_size"), "vocab_size")
@@ -139,6 +144,8 @@ def _attention(assembly: Assembly, draft: Draft, name: str, prefix: str) -> None
     heads = integer(required(config, "num_attention_heads"), "num_attention_heads")
     kv_heads = integer(config.get("num_key_value_heads", heads), "num_key_value_heads")
     head_dim = _head_dim(config, hidden, heads)
+    if head_dim == 0:
+        raise Refused("head_dim must not be 0: attention is scaled by its root")
     _check_heads(heads, kv_heads, assembly.tp)
     bias = bool(config.get("attention_bias", False))
     sinks = _sinks(draft, heads // assembly.tp)

@@ -15,7 +15,14 @@ from dflash_audit.tree import Parameter
 
 CANDIDATE_FEATURES: Final = 5
 
-MARLIN_FP4: Final = frozenset(("ModelOptNvFp4A16LinearMethod", "ModelOptFp4LinearMethod"))
+MARLIN_FP4: Final = "ModelOptNvFp4A16LinearMethod"
+MARLIN_FP4_WITHOUT_NATIVE: Final = "ModelOptFp4LinearMethod"
+NATIVE_FP4: Final = 100
+"""Methods whose NVFP4 runs on Marlin, the second only on a card below this capability.
+
+Source: SGLang 0.5.23 `_runs_fp4_marlin` in `srt/models/lilicorr.py`,
+`initialize_fp4_gemm_config` in `srt/layers/quantization/fp4_utils.py`.
+"""
 
 
 def lilicorr_head(assembly: Assembly, config: Config, draft_hidden: int, block_size: int) -> None:
@@ -48,8 +55,9 @@ def lilicorr_head(assembly: Assembly, config: Config, draft_hidden: int, block_s
 
 
 def _on_fp4_marlin(assembly: Assembly) -> bool:
+    methods = (MARLIN_FP4,) if assembly.capability >= NATIVE_FP4 else (MARLIN_FP4, MARLIN_FP4_WITHOUT_NATIVE)
     schemes = (m.scheme for name, m in assembly.tree.modules.items() if name.startswith("lilicorr."))
-    return any(scheme is not None and scheme.name in MARLIN_FP4 for scheme in schemes)
+    return any(scheme is not None and scheme.name in methods for scheme in schemes)
 
 
 def _embeddings(assembly: Assembly, head: LiLiCorr, hidden: int, block_size: int) -> None:

@@ -1,6 +1,7 @@
 """SGLang, replayed stage by stage on one checkpoint."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from dflash_audit.checkpoint import Checkpoint
 from dflash_audit.engine_run import Conditions, EngineRun, FlagNeeded
@@ -11,13 +12,15 @@ from dflash_audit.engines.sglang.draft import build
 from dflash_audit.engines.sglang.load_weights import load
 from dflash_audit.engines.sglang.model_config import derive
 from dflash_audit.engines.sglang.profile import Profile
+from dflash_audit.engines.sglang.serving import serve_command
 from dflash_audit.hf_config import as_engine_sees, reads_params_json
 from dflash_audit.quantization.config import Surroundings
 from dflash_audit.quantization.resolve import read_config, settle
 from dflash_audit.refusal import NotModelled, Refusal, Refused, Stage
 
-SINKS_FLAG = FlagNeeded(
-    "--speculative-draft-attention-backend trtllm_mha",
+SINKS_BACKEND: Final = "trtllm_mha"
+SINKS_FLAG: Final = FlagNeeded(
+    f"--speculative-draft-attention-backend {SINKS_BACKEND}",
     "the attention sinks of a Nemotron 3.5 draft run on that backend alone",
 )
 """Source: SGLang 0.5.23 `srt/models/dflash.py`, `DFlashAttention.__init__`."""
@@ -60,8 +63,9 @@ class SGLang:
         surroundings = Surroundings(mapping, conditions.capability, config)
         run.quant_config = read_config(settled, surroundings, checkpoint.json_files)
         progress.stage = "build"
-        built = build(drafted, self.profile, config, run.quant_config, conditions.tp)
-        run.flags = _flags(config)
+        built = build(drafted, self.profile, config, run.quant_config, conditions)
+        run.flags = _flags(config, conditions)
+        run.serve = serve_command(built, checkpoint.id, run.flags)
         run.tree = built.tree
         progress.stage = "load"
         run.plan = load(built, self.profile, checkpoint.tensors)
@@ -76,6 +80,12 @@ class _Progress:
     stage: Stage = "config"
 
 
-def _flags(config: Config) -> tuple[FlagNeeded, ...]:
+def _flags(config: Config, conditions: Conditions) -> tuple[FlagNeeded, ...]:
+    """The flags that the server lacks; `Refused` where it has the flag with another value."""
     sinks = is_nemotron_35(config) and bool(config.get("attention_sink_bias", False))
-    return (SINKS_FLAG,) if sinks else ()
+    backend = conditions.attention_backend
+    if not sinks or backend == SINKS_BACKEND:
+        return ()
+    if backend is not None:
+        raise Refused(f"{SINKS_FLAG.reason}, and the server is given {backend}")
+    return (SINKS_FLAG,)

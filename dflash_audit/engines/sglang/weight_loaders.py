@@ -36,6 +36,10 @@ PRECISION: Final[Mapping[str, int]] = {
 """Rank of each float dtype; a copy that checks refuses to go down (`_dtype_rank`)."""
 
 
+NEVER_COPIED: Final = frozenset(("float4_e2m1fn_x2",))
+"""Dtypes that torch 2.14 copies into no other."""
+
+
 @dataclass(frozen=True, slots=True)
 class Incoming:
     """A tensor on its way into a parameter: `dtype` is torch's name."""
@@ -81,6 +85,8 @@ def place(module: Module, parameter: Parameter, tensor: Incoming, shard: Shard |
     Raises:
         Refused: the loader raises on the tensor's shape or dtype.
     """
+    if tensor.dtype in NEVER_COPIED:
+        raise Refused(f"torch copies no {tensor.dtype}")
     if module.linear is None or module.scheme is None:
         OTHER_LOADERS[parameter.placement.kind](parameter, tensor)
         return

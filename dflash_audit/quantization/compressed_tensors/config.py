@@ -50,7 +50,7 @@ class CompressedTensors:
     """An accepted config; see `QuantConfig` for its methods. `ignore` is its JSON value."""
 
     format: str | None
-    groups: Mapping[str, Group]
+    groups: Mapping[object, Group]
     ignore: Any
     kv_cache: Mapping[str, Any] | None
     sparsity: Sparsity | None
@@ -109,15 +109,15 @@ class CompressedTensors:
             raise Refused(f"no target of the config matches {layer.prefix}")
         return self.groups[target]
 
-    def _target(self, layer: Linear, targets: Iterable[str]) -> str | None:
+    def _target(self, layer: Linear, targets: Iterable[object]) -> str | None:
         """The target that a layer falls under: by name, by class, or all shards by name."""
         return (
             _first(targets, layer.prefix)
-            or next((t for t in targets if _names_class(t, layer.module_class)), None)
+            or next((text for text in map(_text, targets) if _names_class(text, layer.module_class)), None)
             or self._fused_target(layer.prefix, targets)
         )
 
-    def _fused_target(self, prefix: str, targets: Iterable[str]) -> str | None:
+    def _fused_target(self, prefix: str, targets: Iterable[object]) -> str | None:
         mapping = self.surroundings.packed_modules_mapping
         fused = next((name for name in mapping if prefix.endswith(name)), None)
         if fused is None:
@@ -212,12 +212,14 @@ def read(config: Mapping[str, Any], surroundings: Surroundings) -> CompressedTen
     )
 
 
-def _group(name: str, config: Any, layout: Any) -> list[tuple[str, Group]]:
+def _group(name: str, config: Any, layout: Any) -> list[tuple[object, Group]]:
     if not isinstance(config, Mapping):
         raise Refused(f"config group {name} must be an object")
-    targets = [_text(target) for target in entries(config.get("targets"))]
+    targets = entries(config.get("targets"))
     if not targets:
         return []  # the engine reads the arguments once for each target
+    if any(isinstance(target, list | Mapping) for target in targets):
+        raise Refused(f"the targets of config group {name} must be names")
     weights = read_args(config.get("weights"), f"{name}.weights")
     group_format = config.get("format")
     activations = None
@@ -264,8 +266,8 @@ def _sparsity(value: Any) -> Sparsity | None:
     return Sparsity(targets, structure == "2:4" and value["format"] in SPARSE_24_FORMATS)
 
 
-def _first(targets: Iterable[str], name: str) -> str | None:
-    return next((target for target in targets if exact_or_regex(target, name)), None)
+def _first(targets: Iterable[object], name: str) -> str | None:
+    return next((text for text in map(_text, targets) if exact_or_regex(text, name)), None)
 
 
 def _names_class(target: str, module_class: str) -> bool:
