@@ -1,9 +1,7 @@
 """An audit from source to report."""
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from dflash_audit.checkpoint import read_checkpoint
 from dflash_audit.engine_run import Conditions
 from dflash_audit.engines import DEFAULT, ENGINES
 from dflash_audit.errors import Unreadable
@@ -11,29 +9,34 @@ from dflash_audit.facts import Facts
 from dflash_audit.finding import Severity
 from dflash_audit.report import Report
 from dflash_audit.rules import judge
+from dflash_audit.source import origin, read_source
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to audit under which conditions; `gating` are the names of the engines that decide."""
+    """What to audit under which conditions.
+
+    `gating` are the names of the engines that decide, `revision` is one of the source's repo.
+    """
 
     source: str
     gating: frozenset[str] = frozenset((DEFAULT,))
     conditions: Conditions = field(default_factory=Conditions)
     fail_on: Severity = "error"
+    revision: str | None = None
 
 
 def audit(request: Request) -> Report:
     """Audit one checkpoint. A source that cannot be read is the report's `error`."""
     try:
-        checkpoint = read_checkpoint(Path(request.source))
+        checkpoint = read_source(request.source, request.revision)
         # A file beside the weights is read only once an engine asks for it.
         runs = tuple(engine.replay(checkpoint, request.conditions) for engine in ENGINES.values())
     except Unreadable as error:
-        return Report(source=request.source, error=error)
+        return Report(origin(request.source, request.revision), error=error)
     findings, skips = judge(Facts(checkpoint, runs, request.gating))
     return Report(
-        source=request.source,
+        checkpoint.origin,
         checkpoint=checkpoint,
         runs=runs,
         gating=request.gating,

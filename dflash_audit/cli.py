@@ -16,8 +16,10 @@ from dflash_audit.engine_run import Conditions
 from dflash_audit.engines import DEFAULT, ENGINES
 from dflash_audit.formats import render, tree_text
 from dflash_audit.formats.screen import Screen
+from dflash_audit.progress import waiting
 from dflash_audit.report import PASSED, UNREADABLE, Report
 from dflash_audit.rules import RULES, page, title
+from dflash_audit.source import find_repo
 
 app = typer.Typer(
     name="dflash-audit",
@@ -51,7 +53,14 @@ def _rule(name: str) -> str:
 
 
 Source = Annotated[
-    str, typer.Argument(help="A checkpoint's folder, or one .safetensors file beside its config.json.")
+    str,
+    typer.Argument(
+        help="A checkpoint's folder, one .safetensors file beside its config.json, or a repo of the Hub:"
+        " org/name, org/name@revision, org/name:folder/."
+    ),
+]
+Revision = Annotated[
+    str | None, typer.Option("--revision", help="A branch, tag, commit or PR ref (refs/pr/1) of the repo.")
 ]
 Quantization = Annotated[
     str | None,
@@ -80,6 +89,7 @@ EnginesThatGate = Annotated[
 @app.command("audit")
 def audit_command(
     source: Source,
+    revision: Revision = None,
     engine: EnginesThatGate = None,
     quantization: Quantization = None,
     tp: Ranks = 1,
@@ -91,7 +101,8 @@ def audit_command(
     """Audit a checkpoint: exit 0 when every deciding engine serves it, 1 when not, 3 when unreadable."""
     named = engine or [DEFAULT]
     gating = frozenset(ENGINES if "all" in named else named)
-    report = audit(Request(source, gating, Conditions(tp, CARDS[gpu], quantization, backend)))
+    conditions = Conditions(tp, CARDS[gpu], quantization, backend)
+    report = _audit(Request(source, gating, conditions, revision=revision))
     if as_json or report.error is None:
         print(render("json" if as_json else "text", report, _screen(verbose)))
     _complain(report)
@@ -101,6 +112,7 @@ def audit_command(
 @app.command("tree")
 def tree_command(
     source: Source,
+    revision: Revision = None,
     engine: Annotated[
         str, typer.Option("--engine", parser=_engine, metavar="NAME", help="An engine, or all.")
     ] = DEFAULT,
@@ -110,7 +122,8 @@ def tree_command(
     backend: Backend = None,
 ) -> None:
     """Print the module tree that an engine builds, and what happens to each parameter."""
-    report = audit(Request(source, conditions=Conditions(tp, CARDS[gpu], quantization, backend)))
+    conditions = Conditions(tp, CARDS[gpu], quantization, backend)
+    report = _audit(Request(source, conditions=conditions, revision=revision))
     _complain(report)
     for run in report.runs:
         if engine in (run.engine, "all"):
@@ -137,6 +150,14 @@ def explain_command(
 def _screen(verbose: bool) -> Screen:
     color = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     return Screen(shutil.get_terminal_size().columns, color, verbose)
+
+
+def _audit(request: Request) -> Report:
+    """Audit, with a sign of life while a repo takes long."""
+    if find_repo(request.source) is None:
+        return audit(request)
+    with waiting(f"Reading {request.source} ..."):
+        return audit(request)
 
 
 def _complain(report: Report) -> None:

@@ -1,6 +1,8 @@
 """What an engine does with a checkpoint, as one value whatever the engine."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from dflash_audit.loadplan import LoadPlan
 from dflash_audit.quantization.config import QuantConfig
@@ -36,9 +38,10 @@ class EngineRun:
     """The replay of one engine, filled stage by stage.
 
     `skipped` is the reason why the audit does not replay it, None where it
-    does. `tree` is None where the engine stops before or while it builds,
-    `plan` where it stops before it loads. `serve` is the command that serves
-    the draft beside a target, an option each.
+    does. `config` is the draft's config as the engine's classes read it, None
+    where it cannot be read; `tree` is None where the engine stops before or
+    while it builds, `plan` where it stops before it loads. `serve` is the
+    command that serves the draft beside a target, an option each.
     """
 
     engine: str
@@ -48,6 +51,7 @@ class EngineRun:
     refusal: Refusal | None = None
     flags: tuple[FlagNeeded, ...] = ()
     serve: tuple[str, ...] = ()
+    config: Mapping[str, Any] | None = None
     quant_config: QuantConfig | None = None
     tree: Tree | None = None
     plan: LoadPlan | None = None

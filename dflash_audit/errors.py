@@ -4,12 +4,13 @@
 class Unreadable(Exception):
     """The source could not be read; the program ends with exit code 3.
 
-    `kind` is one kebab-case word for programs, `message` one line for people
-    that names the file.
+    `kind` is one kebab-case word for programs. `message` is one line for people:
+    `subject`, the file or the source that is meant, and the `reason`.
     """
 
-    def __init__(self, kind: str, message: str) -> None:
+    def __init__(self, kind: str, subject: str, reason: str) -> None:
         # Names out of a checkpoint can hold anything, and a line stays a line.
         self.kind = kind
-        self.message = "".join(c if c.isprintable() else repr(c)[1:-1] for c in message)
+        self.reason = reason
+        self.message = "".join(c if c.isprintable() else repr(c)[1:-1] for c in f"{subject}: {reason}")
         super().__init__(self.message)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from dflash_audit.checkpoint import Checkpoint
+from dflash_audit.checkpoint import Checkpoint, Origin
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.errors import Unreadable
 from dflash_audit.finding import SEVERITIES, Finding, Severity, Skip
@@ -24,7 +24,7 @@ class Report:
     decide. With an `error` nothing was audited and all else is empty.
     """
 
-    source: str
+    origin: Origin
     checkpoint: Checkpoint | None = None
     runs: tuple[EngineRun, ...] = ()
     gating: frozenset[str] = frozenset()

@@ -10,7 +10,9 @@ not, and the JSON is what `serde_json` takes.
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Final, Never
 
@@ -34,6 +36,15 @@ FIELDS: Final = ("dtype", "shape", "data_offsets")
 
 Layout = Mapping[str, tuple[str, tuple[int, ...]]]
 """Tensor name -> (dtype as the header spells it, shape), sorted by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a header says: its tensors, and the names that it gives more than once (the last one counts)."""
+
+    layout: Layout
+    repeated: tuple[str, ...]
+
 
 _STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 _ESCAPE: Final = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F])|.)")
@@ -65,21 +76,23 @@ def header_length(start: bytes, file_size: int, file: str) -> int:
     elif PREFIX + length > file_size:
         reason = f"a header of {length} bytes in a file of {file_size} (cut short?)"
     if reason:
-        raise Unreadable("malformed-header", f"{file}: {reason}")
+        raise Unreadable("malformed-header", file, reason)
     return length
 
 
-def parse_header(header: bytes, file_size: int, file: str) -> Layout:
+def parse_header(header: bytes, file_size: int, file: str) -> Header:
     """Parse the JSON of a header, without the 8 bytes of its length.
 
     Raises `Unreadable` (malformed-header) where safetensors would not open the file.
     """
     try:
-        tensors = _tensors(_json(header))
-        _check_data(tensors, file_size - PREFIX - len(header))
+        parsed = _json(header)
+        tensors = _tensors(parsed)
+        repeated = tuple(name for name, times in Counter(name for name, _ in parsed).items() if times > 1)
+        _check_data(tensors, file_size - PREFIX - len(header), repeated)
     except _Malformed as e:
-        raise Unreadable("malformed-header", f"{file}: {e}") from None
-    return {name: tensors[name][:2] for name in sorted(tensors)}
+        raise Unreadable("malformed-header", file, str(e)) from None
+    return Header({name: tensors[name][:2] for name in sorted(tensors)}, repeated)
 
 
 _Entry = tuple[str, tuple[int, ...], int, int]  # dtype, shape, first byte, byte past the last
@@ -183,12 +196,18 @@ def _sizes(value: Any) -> bool:
     return isinstance(value, list) and all(type(n) is int and n >= 0 for n in value)
 
 
-def _check_data(tensors: Mapping[str, _Entry], data_size: int) -> None:
-    """Check that the tensors cover the data without a gap or an overlap, each by its size."""
+def _check_data(tensors: Mapping[str, _Entry], data_size: int, repeated: tuple[str, ...]) -> None:
+    """Check that the tensors cover the data without a gap or an overlap, each by its size.
+
+    Of a name in `repeated` only the last entry is seen, so its other range is a gap.
+    """
+    twice = f", and tensor {_shown(repeated[0])} is given twice" if repeated else ""
     position = 0
     for name, (dtype, shape, begin, end) in sorted(tensors.items(), key=lambda item: item[1][2:]):
         if begin != position or end < begin:
-            raise _Malformed(f"tensor {_shown(name)}: data_offsets [{begin}, {end}] leave a gap or overlap")
+            raise _Malformed(
+                f"tensor {_shown(name)}: data_offsets [{begin}, {end}] leave a gap or overlap{twice}"
+            )
         bits = _bits(name, dtype, shape)
         if bits % 8:
             raise _Malformed(f"tensor {_shown(name)}: {bits} bits are no whole bytes")
@@ -199,7 +218,9 @@ def _check_data(tensors: Mapping[str, _Entry], data_size: int) -> None:
             )
         position = end
     if position != data_size:
-        raise _Malformed(f"{data_size} bytes of data where the header describes {position} (cut short?)")
+        raise _Malformed(
+            f"{data_size} bytes of data where the header describes {position} (cut short?){twice}"
+        )
 
 
 def _bits(name: str, dtype: str, shape: tuple[int, ...]) -> int:

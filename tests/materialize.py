@@ -3,8 +3,9 @@
 A case folder holds `config.json` (and `hf_quant_config.json` where the
 checkpoint has one), `tensors.json` (name -> [dtype, shape], dtypes as a
 safetensors header spells them), `expected.json` (what the engines did) and
-`args.json` where the server gets other options than its defaults. The tensors
-come out as zeros: the cases are about layout. Standard library only.
+`args.json` where the server gets other options than its defaults. A `.pt` file
+lies beside the weights. The tensors come out as zeros: the cases are about
+layout. Standard library only.
 """
 
 import json
@@ -22,7 +23,7 @@ NOT_THE_CHECKPOINTS = frozenset({"tensors.json", "expected.json", "args.json", "
 def materialize(case: Path, target: Path) -> Path:
     """Write the checkpoint of the case folder `case` into the folder `target`, and return it."""
     target.mkdir(parents=True, exist_ok=True)
-    for path in case.glob("*.json"):
+    for path in (*case.glob("*.json"), *case.glob("*.pt")):
         if path.name not in NOT_THE_CHECKPOINTS:
             shutil.copy(path, target)
     write_zeros(target / "model.safetensors", json.loads((case / "tensors.json").read_text()))

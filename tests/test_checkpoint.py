@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from materialize import write_zeros
 
-from dflash_audit.checkpoint import INDEX, MAX_JSON, File, Tensor, read_checkpoint
+from dflash_audit.checkpoint import MAX_JSON, File, Origin, Tensor
+from dflash_audit.disk import read_path
 from dflash_audit.errors import Unreadable
+from dflash_audit.weight_files import INDEX
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 
@@ -30,36 +32,42 @@ def index_of(*files: Any) -> dict[str, Any]:
 
 def refusal(source: Path) -> Unreadable:
     with pytest.raises(Unreadable) as raised:
-        read_checkpoint(source)
+        read_path(source)
     assert "\n" not in raised.value.message
     return raised.value
 
 
 @pytest.mark.parametrize(
-    ("fixture", "case", "read"),
-    [("seed-w8a16", "ct-dflash2-w8a16_seed", 5328), ("seed-bf16", "dense-dflash2", 3616)],
+    ("fixture", "case", "headers", "json_files"),
+    [
+        ("seed-w8a16", "ct-dflash2-w8a16_seed", 5328, ["config.json", INDEX]),
+        ("seed-bf16", "dense-dflash2", 3616, ["config.json"]),
+    ],
 )
-def test_seed_has_the_layout_of_its_case(fixture: str, case: str, read: int) -> None:
-    checkpoint = read_checkpoint(FIXTURES / fixture)
+def test_seed_has_the_layout_of_its_case(
+    fixture: str, case: str, headers: int, json_files: list[str]
+) -> None:
+    checkpoint = read_path(FIXTURES / fixture)
     layout = {t.name: [t.dtype, list(t.shape)] for t in checkpoint.tensors}
     assert layout == json.loads((FIXTURES / "cases" / case / "tensors.json").read_text())
     assert checkpoint.config == json.loads((FIXTURES / "cases" / case / "config.json").read_text())
-    assert checkpoint.bytes_read == read
-    assert checkpoint.bytes_total == (FIXTURES / fixture / "model.safetensors").stat().st_size
+    small = sum((FIXTURES / fixture / n).stat().st_size for n in json_files)
+    assert checkpoint.bytes_read == headers + small
+    assert checkpoint.bytes_total == (FIXTURES / fixture / "model.safetensors").stat().st_size + small
 
 
 def test_fields(tmp_path: Path) -> None:
     make(tmp_path, config='{"model_type": "qwen3"}')
     write_zeros(tmp_path / "model.safetensors", {"b": ("BF16", [2, 3]), "a": ("F32", [])})
-    checkpoint = read_checkpoint(tmp_path)
-    assert (checkpoint.kind, checkpoint.id) == ("local", str(tmp_path))
+    checkpoint = read_path(tmp_path)
+    assert checkpoint.origin == Origin("local", str(tmp_path))
     assert checkpoint.config == {"model_type": "qwen3"}
     assert checkpoint.tensors == (
         Tensor("a", "F32", (), "model.safetensors"),
         Tensor("b", "BF16", (2, 3), "model.safetensors"),
     )
     assert [t.numel for t in checkpoint.tensors] == [1, 6]
-    assert checkpoint.files == (File("model.safetensors", checkpoint.bytes_total, 2),)
+    assert checkpoint.files == (File("model.safetensors", checkpoint.bytes_total - 23, 2),)
     assert checkpoint.bytes_read == checkpoint.bytes_total - 16
 
 
@@ -84,7 +92,7 @@ def test_files_and_order(
     (tmp_path / "folder").mkdir()
     named = index_of(*(f"{n}.safetensors" for n in index)) if index else None
     make(tmp_path, *(f"{n}.safetensors" for n in present), index=named)
-    checkpoint = read_checkpoint(tmp_path)
+    checkpoint = read_path(tmp_path)
     assert [f.name for f in checkpoint.files] == [f"{n}.safetensors" for n in read]
     assert [t.file for t in checkpoint.tensors] == [f"{n}.safetensors" for n in read]
 
@@ -92,20 +100,20 @@ def test_files_and_order(
 def test_another_index_does_not_count(tmp_path: Path) -> None:
     make(tmp_path, "a.safetensors", "b.safetensors")
     (tmp_path / "consolidated.safetensors.index.json").write_text(json.dumps(index_of("a.safetensors")))
-    assert len(read_checkpoint(tmp_path).files) == 2
+    assert len(read_path(tmp_path).files) == 2
 
 
 def test_a_name_in_two_files_is_there_twice(tmp_path: Path) -> None:
     make(tmp_path)
     write_zeros(tmp_path / "b.safetensors", {"w": ("F32", [1])})
     write_zeros(tmp_path / "a.safetensors", {"w": ("F32", [2]), "v": ("F32", [1])})
-    read = [(t.file, t.name, t.shape) for t in read_checkpoint(tmp_path).tensors]
+    read = [(t.file, t.name, t.shape) for t in read_path(tmp_path).tensors]
     assert read == [("a.safetensors", "v", (1,)), ("a.safetensors", "w", (2,)), ("b.safetensors", "w", (1,))]
 
 
 def test_one_file_is_read_alone(tmp_path: Path) -> None:
     make(tmp_path, "a.safetensors", "b.safetensors", index=index_of("a.safetensors"))
-    checkpoint = read_checkpoint(tmp_path / "b.safetensors")
+    checkpoint = read_path(tmp_path / "b.safetensors")
     assert [t.name for t in checkpoint.tensors] == ["b.safetensors"]
     assert checkpoint.id == str(tmp_path / "b.safetensors")
 
@@ -116,13 +124,13 @@ def test_links_are_followed(tmp_path: Path) -> None:
     make(tmp_path / "blobs", "0123.safetensors")
     os.symlink("../blobs/0123.safetensors", tmp_path / "snapshot" / "model.safetensors")
     os.symlink("../blobs/config.json", tmp_path / "snapshot" / "config.json")
-    assert read_checkpoint(tmp_path / "snapshot").bytes_total > 0
+    assert read_path(tmp_path / "snapshot").bytes_total > 0
 
 
 def test_only_the_header_is_read(tmp_path: Path) -> None:
     make(tmp_path)
     write_zeros(tmp_path / "model.safetensors", {"w": ("F32", [2**32])})  # 16 GiB of nothing
-    checkpoint = read_checkpoint(tmp_path)
+    checkpoint = read_path(tmp_path)
     assert checkpoint.bytes_read < 200
     assert checkpoint.bytes_total > 2**34
 
@@ -134,7 +142,7 @@ def test_json_files_are_read_when_asked_for(tmp_path: Path) -> None:
     (tmp_path / "list.json").write_text("[]")
     (tmp_path / ".hidden.json").write_text("{}")
     (tmp_path / "folder.json").mkdir()
-    files = read_checkpoint(tmp_path).json_files
+    files = read_path(tmp_path).json_files
     assert list(files) == ["broken.json", "config.json", "hf_quant_config.json", "list.json"]
     assert files["hf_quant_config.json"] == {"quantization": {}}
     assert files.get("absent.json") is None
@@ -171,7 +179,7 @@ def test_config_not_utf8(tmp_path: Path) -> None:
 
 def test_config_as_python_reads_it(tmp_path: Path) -> None:
     make(tmp_path, "model.safetensors", config='{"a": Infinity, "b": 1, "b": 2}')
-    assert read_checkpoint(tmp_path).config == {"a": float("inf"), "b": 2}
+    assert read_path(tmp_path).config == {"a": float("inf"), "b": 2}
 
 
 @pytest.mark.parametrize(
@@ -196,7 +204,9 @@ def test_bad_index(tmp_path: Path, index: Any, kind: str) -> None:
 
 def test_missing_shards_are_named(tmp_path: Path) -> None:
     error = refusal(make(tmp_path, "a.safetensors", index=index_of("a.safetensors", "c", "b", "d", "e")))
-    assert error.message == f"{tmp_path}: {INDEX} names files that are not there: 'b', 'c', 'd', ..."
+    assert error.message == (
+        f"{tmp_path}: 4 of 5 weight files cannot be read: b, c, d, e: {INDEX} names it, and it is not there"
+    )
 
 
 def test_nothing_there(tmp_path: Path) -> None:
@@ -237,3 +247,11 @@ def test_malformed_header_names_the_file_on_one_line(tmp_path: Path) -> None:
     error = refusal(tmp_path)
     assert error.kind == "malformed-header"
     assert error.message == f"{tmp_path}/a\\nb.safetensors: 2 bytes are too few for a safetensors file"
+
+
+def test_names_at_the_top_level(tmp_path: Path) -> None:
+    make(tmp_path, "model.safetensors")
+    (tmp_path / "assets").mkdir()
+    (tmp_path / "assets" / "below").touch()
+    (tmp_path / ".hidden").touch()
+    assert read_path(tmp_path).names == (".hidden", "assets/", "config.json", "model.safetensors")

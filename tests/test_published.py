@@ -14,7 +14,6 @@ from parity.expectation import fails, lossy, unfilled
 RELEASE, CHANGE = "sglang-0.5.23", "sglang-next"
 
 DENSE = (
-    "dflash-qwen3-8b-block7",
     "dspark-generic",
     "dspark-qwen3-8b-block7",
     "flash-next-dflash2",
@@ -22,8 +21,6 @@ DENSE = (
     "gpt-oss-120b-dflash",
     "k3-dspark",
     "laguna-s-2.1-dflash",
-    "mimo-dflash-sinks",
-    "minimax-m2-dflash",
     "muse-glimmer-30b-assistant",
     "qwen3-8b-dflash-b16",
     "qwen3-8b-dflash-b16-nested",
@@ -33,9 +30,7 @@ DENSE = (
     "qwen3.6-35b-a3b-dflash",
     "qwen3.6-35b-a3b-dflash-early",
     "qwen3.8-27b-dflash2",
-    "qwen3.8-27b-dflash2-exp",
     "qwen3.8-27b-dspark",
-    "specforge-tiny",
     "tiny-dflash",
     "tiny-dflash2",
     "tiny-dspark",
@@ -49,6 +44,17 @@ IGNORED = {
     "tiny-dspark": {"confidence_head.proj.weight", "confidence_head.proj.bias"},
 }
 """The tensors of dense drafts that go nowhere, by design."""
+
+WARNED = {
+    "dflash-qwen3-8b-block7": {"anchor-first"},
+    "mimo-dflash-sinks": {"mask-embedding", "unread-key"},
+    "minimax-m2-dflash": {"guessed-taps"},
+    "qwen3.8-27b-dflash2-exp": {"unread-key"},
+    "specforge-tiny": {"block-size", "guessed-taps"},
+}
+"""Dense drafts that load whole, and what their public record holds against them: a first row that SGLang does
+not sample (sglang#40144), a window and a mask embedding that only the config or a side file tells of, taps
+and a block size that are not named."""
 
 OTHERS = {
     "dflash-block7-markov-hybrid": ("fail", "fail"),
@@ -97,7 +103,7 @@ def engines(report: Report) -> tuple[Engine, Engine]:
 
 def test_every_folder_is_listed() -> None:
     folders = {path.name for path in (FIXTURES / "published").iterdir()}
-    assert folders == {*DENSE, *OTHERS} == {case.folder.name for case in recorded("published")}
+    assert folders == {*DENSE, *WARNED, *OTHERS} == {case.folder.name for case in recorded("published")}
 
 
 def test_the_source_is_named(case: Case) -> None:
@@ -113,7 +119,8 @@ def test_agrees_with_the_engines(case: Case, report: Report) -> None:
 
 def test_verdicts(case: Case, report: Report) -> None:
     verdicts = tuple(engine["verdict"] for engine in engines(report))
-    assert verdicts == OTHERS.get(case.folder.name, ("pass", "pass"))
+    name = case.folder.name
+    assert verdicts == OTHERS.get(name, ("warn", "warn") if name in WARNED else ("pass", "pass"))
 
 
 @pytest.mark.parametrize("name", DENSE)
@@ -124,6 +131,15 @@ def test_nothing_is_held_against_a_dense_draft(name: str, tmp_path: Path) -> Non
         assert lost(engine, "ignored") == IGNORED.get(name, set())
         found = {f["rule"] for f in report["findings"] if f["engine"] in (engine["name"], None)}
         assert found == ({"ignored-tensor"} if name in IGNORED else set())
+
+
+@pytest.mark.parametrize("name", WARNED)
+def test_the_record_is_held_against_a_dense_draft(name: str, tmp_path: Path) -> None:
+    report = Case(FIXTURES / "published" / name).report(tmp_path)
+    for engine in engines(report):
+        found = [f for f in report["findings"] if f["engine"] == engine["name"]]
+        assert {f["rule"] for f in found} == WARNED[name]
+        assert {f["severity"] for f in found} == {"warning"}
 
 
 def lost(engine: Engine, *outcomes: str) -> set[str]:

@@ -2,7 +2,8 @@
 
 `fixtures/rules/RULE/bad-NAME` and `…/good-NAME` hold a case each, or name one
 elsewhere in `fixtures/`. Their rule.json says the engine that the finding is
-for (null for a rule over all engines) and, for a bad one, a part of a subject.
+for (null for a rule over all engines) and, for a bad one, a part of a subject;
+where it holds `says`, a part of the message or the hint.
 """
 
 import json
@@ -13,9 +14,8 @@ import pytest
 from parity.case import FIXTURES, Case
 
 from dflash_audit.engines import DEFAULT
-from dflash_audit.rules import CHECKPOINT_RULES, ENGINE_RULES
+from dflash_audit.rules import RULES
 
-RULES = (*ENGINE_RULES, *CHECKPOINT_RULES)
 FOLDERS = sorted((FIXTURES / "rules").glob("*/*/rule.json"))
 BAD = [path.parent for path in FOLDERS if path.parent.name.startswith("bad-")]
 GOOD = [path.parent for path in FOLDERS if path.parent.name.startswith("good-")]
@@ -40,8 +40,14 @@ def found(folder: Path, scratch: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("folder", BAD, ids=name)
 def test_bad(folder: Path, tmp_path: Path) -> None:
-    subjects = [s for f in found(folder, tmp_path) for s in (f["subject"], *f["subjects"])]
-    assert any(wanted(folder)["subject"] in subject for subject in subjects)
+    want = wanted(folder)
+    hits = [
+        finding
+        for finding in found(folder, tmp_path)
+        if any(want["subject"] in subject for subject in (finding["subject"], *finding["subjects"]))
+    ]
+    assert hits
+    assert any(want.get("says", "") in f"{finding['message']} {finding['hint']}" for finding in hits)
 
 
 @pytest.mark.parametrize("folder", GOOD, ids=name)

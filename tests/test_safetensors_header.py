@@ -22,7 +22,7 @@ def encode(header: bytes, data: bytes = b"") -> bytes:
 
 def parse(content: bytes) -> Layout:
     length = header_length(content[:8], len(content), "f")
-    return parse_header(content[8 : 8 + length], len(content), "f")
+    return parse_header(content[8 : 8 + length], len(content), "f").layout
 
 
 def both(content: bytes) -> tuple[Layout | None, Layout | None]:
@@ -173,11 +173,11 @@ def test_reason(content: bytes, reason: str) -> None:
 )
 def test_round_trip(tensors: dict[str, tuple[str, list[int]]]) -> None:
     header, end = {}, 0
+    tensors.pop("__metadata__", None)
     for name, (dtype, shape) in tensors.items():
         shape = [*shape, 8]  # whole bytes, whatever the dtype
         begin, end = end, end + BITS[dtype] * _product(shape) // 8
         header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}
-    header.pop("__metadata__", None)
     ours, theirs = both(encode(json.dumps(header).encode(), bytes(end)))
     assert ours == theirs == {n: (t["dtype"], tuple(t["shape"])) for n, t in header.items()}
     assert list(ours) == sorted(header)

@@ -45,10 +45,10 @@ def document(report: Report) -> dict[str, Any]:
 def _source(report: Report) -> dict[str, Any]:
     read = report.checkpoint
     return {
-        "kind": read.kind if read else "local",
-        "id": read.id if read else report.source,
-        "revision": None,
-        "commit": None,
+        "kind": report.origin.kind,
+        "id": report.origin.id,
+        "revision": report.origin.revision,
+        "commit": report.origin.commit,
         "files": [{"name": f.name, "size": f.size, "tensors": f.tensors} for f in read.files] if read else [],
         "bytes_read": read.bytes_read if read else 0,
         "bytes_total": read.bytes_total if read else 0,
@@ -59,9 +59,13 @@ def _config(report: Report) -> dict[str, Any]:
     config = report.checkpoint.config if report.checkpoint else {}
     architectures = config.get("architectures")
     return {
-        "architectures": architectures if isinstance(architectures, list) else [],
+        "architectures": _strings(architectures),
         "quantization": _declared(report.checkpoint) if report.checkpoint else None,
     }
+
+
+def _strings(value: Any) -> list[str]:
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
 def _declared(checkpoint: Checkpoint) -> dict[str, Any] | None:
@@ -69,7 +73,7 @@ def _declared(checkpoint: Checkpoint) -> dict[str, Any] | None:
         declared = checkpoint.config.get(key)
         if isinstance(declared, dict):
             return {"method": _method(declared), "origin": "config.json"}
-    file = checkpoint.json_files.get("hf_quant_config.json")
+    file = checkpoint.json_files.looked_up("hf_quant_config.json")
     if file is None:
         return None
     inner = file.get("quantization")

@@ -63,13 +63,14 @@ def _parts(report: Report, screen: Screen) -> Iterator[RenderableType]:
 
 
 def _heading(report: Report) -> Iterator[Text]:
-    yield Text(clean(report.source), style="bold")
+    yield Text(clean(report.origin.id), style="bold")
     read = report.checkpoint
     if read is None:
         return
     files = f"{len(read.files)} file{'' if len(read.files) == 1 else 's'}"
     sizes = f"{_bytes(read.bytes_read)} read of {_bytes(read.bytes_total)}"
-    yield Text(f"{_what(report.runs)}, {len(read.tensors)} tensors in {files} ({sizes})\n", style="dim")
+    yield Text(f"{_what(report.runs)}, {len(read.tensors)} tensors in {files} ({sizes})", style="dim")
+    yield Text(f"commit {read.origin.commit}\n" if read.origin.commit else "", style="dim")
 
 
 def _what(runs: Sequence[EngineRun]) -> str:

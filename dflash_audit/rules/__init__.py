@@ -1,30 +1,51 @@
 """The rules: pure functions from facts to findings, one a file.
 
-An engine rule looks at one engine's replay; a checkpoint rule at all of them,
-and at what the engine rules found.
+An engine rule looks at one engine's replay; a layout rule at the checkpoint's own
+config and tensors beside it; a checkpoint rule at all replays, and at what the
+others found.
 """
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from dflash_audit.checkpoint import Checkpoint
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.facts import Facts
 from dflash_audit.finding import Finding, Skip
 from dflash_audit.rules import (
+    anchor_first,
+    aux_layer_ids,
+    block_size,
+    config_dtype,
     dead_ignore_entry,
     dropped_tensor,
     engines_disagree,
+    foreign_vocabulary,
+    guessed_taps,
     ignored_tensor,
+    key_against_tensors,
+    key_twice,
     lossy_cast,
+    mask_embedding,
+    mask_token,
+    misnamed_tensor,
+    not_a_draft,
+    odd_layout,
     refused_build,
     refused_config,
     refused_load,
     refused_quantization,
     resized_parameter,
     server_flag,
+    speculators_config,
+    tap_count,
+    tap_order,
     unfilled_parameter,
     unknown_class,
+    unread_key,
+    unused_window,
+    wrong_class,
 )
 
 ENGINE_RULES: Final[Mapping[str, Callable[[EngineRun], Iterable[Finding]]]] = {
@@ -35,6 +56,7 @@ ENGINE_RULES: Final[Mapping[str, Callable[[EngineRun], Iterable[Finding]]]] = {
     "refused-load": refused_load.find,
     "dropped-tensor": dropped_tensor.find,
     "unfilled-parameter": unfilled_parameter.find,
+    "misnamed-tensor": misnamed_tensor.find,
     "lossy-cast": lossy_cast.find,
     "resized-parameter": resized_parameter.find,
     "dead-ignore-entry": dead_ignore_entry.find,
@@ -42,18 +64,39 @@ ENGINE_RULES: Final[Mapping[str, Callable[[EngineRun], Iterable[Finding]]]] = {
     "ignored-tensor": ignored_tensor.find,
 }
 
+LAYOUT_RULES: Final[Mapping[str, Callable[[EngineRun, Checkpoint], Iterable[Finding]]]] = {
+    "speculators-config": speculators_config.find,
+    "wrong-class": wrong_class.find,
+    "key-against-tensors": key_against_tensors.find,
+    "tap-count": tap_count.find,
+    "tap-order": tap_order.find,
+    "guessed-taps": guessed_taps.find,
+    "aux-layer-ids": aux_layer_ids.find,
+    "key-twice": key_twice.find,
+    "unread-key": unread_key.find,
+    "unused-window": unused_window.find,
+    "anchor-first": anchor_first.find,
+    "block-size": block_size.find,
+    "mask-token": mask_token.find,
+    "mask-embedding": mask_embedding.find,
+    "foreign-vocabulary": foreign_vocabulary.find,
+    "config-dtype": config_dtype.find,
+}
+
 CHECKPOINT_RULES: Final[Mapping[str, Callable[[Facts, Sequence[Finding]], Iterable[Finding]]]] = {
     "engines-disagree": engines_disagree.find,
+    "odd-layout": odd_layout.find,
+    "not-a-draft": not_a_draft.find,
 }
 
 
-RULES: Final = (*ENGINE_RULES, *CHECKPOINT_RULES)
+RULES: Final = (*ENGINE_RULES, *LAYOUT_RULES, *CHECKPOINT_RULES)
 """Every rule's id."""
 
 
 def page(rule: str) -> str:
     """What a rule finds, why it matters, an example, and how to fix it, as Markdown."""
-    find = ENGINE_RULES.get(rule) or CHECKPOINT_RULES[rule]
+    find = ENGINE_RULES.get(rule) or LAYOUT_RULES.get(rule) or CHECKPOINT_RULES[rule]
     text = sys.modules[find.__module__].__doc__ or ""
     return f"# {rule}\n\n{text.strip()}"
 
@@ -65,18 +108,21 @@ def title(rule: str) -> str:
 
 def judge(facts: Facts) -> tuple[list[Finding], list[Skip]]:
     """Every rule on the facts: what they find, and what they could not look at."""
-    findings = [finding for run in facts.runs for finding in _engine_findings(run)]
+    findings = [finding for run in facts.runs for finding in _engine_findings(run, facts.checkpoint)]
     across = [finding for find in CHECKPOINT_RULES.values() for finding in find(facts, findings)]
     skips = [
         Skip(rule, f"{run.engine}: {run.skipped}")
         for run in facts.runs
         if run.skipped
-        for rule in ENGINE_RULES
+        for rule in (*ENGINE_RULES, *LAYOUT_RULES)
     ]
     return findings + across, skips
 
 
-def _engine_findings(run: EngineRun) -> Iterator[Finding]:
-    if run.skipped is None:
-        for find in ENGINE_RULES.values():
-            yield from find(run)
+def _engine_findings(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
+    if run.skipped is not None:
+        return
+    for find in ENGINE_RULES.values():
+        yield from find(run)
+    for find_in_layout in LAYOUT_RULES.values():
+        yield from find_in_layout(run, checkpoint)

@@ -31,7 +31,7 @@ from collections.abc import Iterator
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
 from dflash_audit.fold import fold
-from dflash_audit.loadplan import LoadPlan, Resized
+from dflash_audit.loadplan import LoadPlan, Resized, Slot
 from dflash_audit.tree import Kind
 
 
@@ -60,12 +60,26 @@ def _by_design(plan: LoadPlan, resized: Resized) -> bool:
     """Whether a parameter takes another amount in every good load.
 
     A group index comes whole with each shard, one scale may stand for all
-    shards of a fused layer, a vocabulary is padded.
+    shards of a fused layer, a vocabulary is padded, and a tensor that is in two
+    files is loaded twice.
     """
     slot = resized.slot
+    if _once(plan, slot) == slot.numel:
+        return True
     placement = slot.parameter.placement
     if placement.kind is Kind.VOCABULARY:
         return placement.tokens is not None and resized.took == placement.tokens * slot.parameter.shape[1]
     if slot.parameter.name.endswith("g_idx"):
         return True
     return placement.kind is Kind.TENSOR_SCALE and plan.filled()[slot.name] == {None} and resized.took == 1
+
+
+def _once(plan: LoadPlan, slot: Slot) -> int:
+    """How many numbers a parameter takes in if each tensor's name counts once."""
+    took = {
+        (t.name, fill.shard): t.numel
+        for t, fills in plan.fills.items()
+        for fill in fills
+        if fill.slot is slot
+    }
+    return sum(took.values())

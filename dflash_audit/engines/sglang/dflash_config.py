@@ -129,7 +129,8 @@ def is_nemotron_35(config: Config) -> bool:
     aux = config.get("eagle_aux_hidden_state_layer_ids")
     if not ids or not aux:
         return False
-    if not isinstance(ids, list) or not isinstance(aux, list):
+    # A text has a length too, and layers one by one.
+    if not isinstance(ids, list | str | Mapping) or not isinstance(aux, list | str | Mapping):
         raise Refused("target_layer_ids and eagle_aux_hidden_state_layer_ids must be lists")
     if len(ids) != len(aux) or any(_shifted(a, b) for a, b in zip(ids, aux, strict=True)):
         return False

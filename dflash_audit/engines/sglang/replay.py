@@ -51,7 +51,7 @@ class SGLang:
         run = progress.run
         if reads_params_json(checkpoint.id):
             raise NotModelled("by its name the engine reads params.json in place of config.json")
-        config = derive(as_engine_sees(checkpoint.config))
+        config = run.config = derive(as_engine_sees(checkpoint.config))
         hf_quant_config = checkpoint.json_files.get("hf_quant_config.json")
         settled = settle(config, hf_quant_config, conditions.quantization, conditions.capability)
         run.quantization = settled.method

@@ -1,0 +1,96 @@
+"""The config names no target layers, and the engine picks them.
+
+Without `target_layer_ids` SGLang taps as many layers as the draft has, spaced evenly from the second to the
+fourth from the end of the target that it serves.
+
+## Why it matters
+
+Most drafts were trained on other layers, or on another number of them. With another number the load refuses
+`fc`. With the same number nothing fails: the draft reads layers that it was not trained on, and accepts
+little.
+
+## Example
+
+Before, a draft of five layers for a target of 36: SGLang taps 1, 9, 17, 25 and 33.
+
+    "dflash_config": {"mask_token_id": 151669}
+
+After:
+
+    "dflash_config": {"mask_token_id": 151669, "target_layer_ids": [1, 8, 16, 24, 34]}
+
+## How to fix
+
+Write the layers that the draft was trained on into `dflash_config.target_layer_ids`. They count from 0 and
+mean the output of the layer: a list called `eagle_aux_hidden_state_layer_ids` counts one more.
+"""
+
+from collections.abc import Iterator
+
+from dflash_audit.checkpoint import Checkpoint
+from dflash_audit.engine_run import EngineRun
+from dflash_audit.engines.sglang import dflash_config
+from dflash_audit.finding import Finding
+from dflash_audit.refusal import Refused
+from dflash_audit.rules.sglang_draft import Draft, read_draft, whole, whole_list
+
+
+def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
+    """One finding if the config names no layers.
+
+    Source: SGLang 0.5.23 `srt/speculative/dflash_utils.py`, `build_target_layer_ids`.
+    """
+    draft = read_draft(run, checkpoint)
+    if draft is None or draft.either("target_layer_ids") is not None:
+        return
+    if draft.dspark and draft.config.get("dspark_target_layer_ids") is not None:
+        return
+    yield Finding(
+        rule="guessed-taps",
+        severity="warning",
+        engine=run.engine,
+        subject="target_layer_ids",
+        message=(
+            f"config.json names no target_layer_ids: {run.engine} picks {_picked(draft)}{_elsewhere(draft)}."
+            f" {_width(draft)}"
+        ),
+        hint=_hint(draft),
+        subjects=("target_layer_ids",),
+    )
+
+
+def _picked(draft: Draft) -> str:
+    depth = whole(draft.either("num_target_layers"))
+    try:
+        parsed = dflash_config.parse(draft.config)
+        ids = dflash_config.taps(parsed, draft.layers) if depth else None
+    except Refused:
+        ids = None
+    spaced = f"{draft.layers} of them, spaced evenly over the target that it serves"
+    return spaced if ids is None else f"{spaced}, {list(ids)} of {depth}"
+
+
+def _elsewhere(draft: Draft) -> str:
+    """The keys beside it that other engines read."""
+    keys = (
+        ("eagle_aux_hidden_state_layer_ids", draft.raw.get("eagle_aux_hidden_state_layer_ids")),
+        ("dflash_config.layer_ids", draft.inner.get("layer_ids")),
+    )
+    return "".join(f", and does not read {key} {value}" for key, value in keys if value is not None)
+
+
+def _width(draft: Draft) -> str:
+    if draft.made_for is None or draft.fc is None:
+        return "A draft that was trained on others reads the wrong features."
+    shape, made_for = list(draft.fc.shape), draft.made_for
+    if made_for != draft.layers:
+        return f"fc.weight {shape} was made for {made_for}, so the load refuses it."
+    return f"fc.weight {shape} was made for as many, so nothing fails: trained on others, it accepts little."
+
+
+def _hint(draft: Draft) -> str:
+    aux = whole_list(draft.raw.get("eagle_aux_hidden_state_layer_ids"))
+    if aux is not None:
+        ids = [layer - 1 for layer in aux]
+        return f"Set dflash_config.target_layer_ids to {ids}: the ids of the other list count one more."
+    return "Set dflash_config.target_layer_ids to the layers that the draft was trained on."

@@ -1,0 +1,74 @@
+"""The mask token is missing or outside the vocabulary.
+
+A block is filled with the row that the target's embedding has for `mask_token_id`.
+
+## Why it matters
+
+SGLang does not start where the id is no row of the target's embedding, and resizes none. A DSpark draft
+without an id does not start at all; a DFlash draft without one gets the id that the target's tokenizer has
+for `mask_token`.
+
+## Example
+
+Before, for a vocabulary of 151936:
+
+    "mask_token_id": 151936
+
+After:
+
+    "mask_token_id": 151669
+
+## How to fix
+
+Set `mask_token_id` to the id that the draft was trained with, a row of the target's own embedding. A draft
+that was trained with a row added to the embedding has to be trained again, or served with a
+mask_embedding.pt.
+"""
+
+from collections.abc import Iterator
+
+from dflash_audit.checkpoint import Checkpoint
+from dflash_audit.engine_run import EngineRun
+from dflash_audit.finding import Finding
+from dflash_audit.rules.sglang_draft import Draft, read_draft, whole
+
+
+def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
+    """One finding for an id that is missing or outside the vocabulary.
+
+    Source: SGLang 0.5.23 `srt/speculative/dflash_worker_v2.py`, `_resolve_mask_token_id`;
+    `srt/speculative/dspark_components/dspark_config.py`, `resolve_runtime_config`.
+    """
+    draft = read_draft(run, checkpoint)
+    if draft is None:
+        return
+    token = _token(draft)
+    vocabulary = whole(draft.config.get("vocab_size")) if draft.given("vocab_size") else None
+    if draft.dspark and token is None:
+        yield _finding(
+            draft,
+            f"config.json gives no mask_token_id: {draft.engine} does not start with a DSpark draft that has"
+            " none.",
+        )
+    elif token is not None and vocabulary is not None and token >= vocabulary:
+        yield _finding(
+            draft,
+            f"mask_token_id is {token} and vocab_size {vocabulary}: a target of this vocabulary has no such"
+            f" row, and {draft.engine} does not start.",
+        )
+
+
+def _token(draft: Draft) -> int | None:
+    """The id by the order of `parse_dspark_draft_config`, or of `parse_dflash_draft_config`."""
+    if not draft.dspark:
+        return whole(draft.either("mask_token_id"))
+    own = draft.config.get("dspark_config")
+    inner = {**draft.inner, **(own if isinstance(own, dict) else {})}
+    noise = whole(draft.config.get("dspark_noise_token_id"))
+    return whole(inner.get("mask_token_id", draft.config.get("mask_token_id"))) if noise is None else noise
+
+
+def _finding(draft: Draft, message: str) -> Finding:
+    hint = "Set mask_token_id to the id that the draft was trained with, a row of the target's embedding."
+    subjects = ("mask_token_id",)
+    return Finding("mask-token", "warning", draft.engine, "mask_token_id", message, hint, subjects)

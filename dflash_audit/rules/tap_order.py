@@ -1,0 +1,73 @@
+"""The tapped target layers are named twice, or out of order.
+
+A target hands its features over while it runs, each layer once and in ascending order, whatever order the
+draft's `target_layer_ids` has.
+
+## Why it matters
+
+A layer that is named twice comes once: `fc` gets fewer features than it was made for, and the first request
+fails. Ids out of order feed the right features to the wrong columns of `fc`: nothing fails, and the draft
+accepts little.
+
+## Example
+
+Before:
+
+    "target_layer_ids": [10, 7, 4, 1]
+
+After, if the draft was trained on features in ascending order:
+
+    "target_layer_ids": [1, 4, 7, 10]
+
+## How to fix
+
+Name each layer once, in ascending order. A draft that was trained on another order needs the blocks of
+columns of `fc.weight` put into ascending order too.
+"""
+
+from collections.abc import Iterator
+
+from dflash_audit.checkpoint import Checkpoint
+from dflash_audit.engine_run import EngineRun
+from dflash_audit.finding import Finding
+from dflash_audit.rules.sglang_draft import Draft, read_draft, whole_list
+
+
+def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
+    """One finding for ids that repeat, one for ids out of order.
+
+    Source: SGLang 0.5.23 `srt/models/qwen2.py`, `qwen3_moe.py`, `llama.py` and the
+    other targets: each layer asks whether it is in `layers_to_capture`.
+    """
+    draft = read_draft(run, checkpoint)
+    if draft is None:
+        return
+    key, ids = _captured(draft)
+    repeated = sorted({layer for layer in ids if ids.count(layer) > 1})
+    if repeated:
+        yield _finding(
+            draft,
+            key,
+            f"names layer {', '.join(map(str, repeated))} more than once: a target hands over each layer"
+            f" once, so fc gets {len(set(ids))} features of {len(ids)}, and the first request fails",
+            "Name each layer once, the ones that the draft was trained on.",
+        )
+    if ids != sorted(ids):
+        yield _finding(
+            draft,
+            key,
+            f"is {ids}, out of order: a target hands its layers over in ascending order, so the columns of"
+            f" fc that were made for layer {ids[0]} get those of layer {min(ids)}",
+            "Name the layers in ascending order; if the draft was trained on the order given, put the blocks"
+            " of columns of fc.weight into ascending order too.",
+        )
+
+
+def _captured(draft: Draft) -> tuple[str, list[int]]:
+    """The key whose ids the target is asked for, and the ids."""
+    own = whole_list(draft.config.get("dspark_target_layer_ids")) if draft.dspark else None
+    return ("target_layer_ids", draft.taps or []) if own is None else ("dspark_target_layer_ids", own)
+
+
+def _finding(draft: Draft, key: str, fact: str, hint: str) -> Finding:
+    return Finding("tap-order", "warning", draft.engine, key, f"{key} {fact}.", hint, (key,))

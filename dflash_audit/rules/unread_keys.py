@@ -1,0 +1,301 @@
+"""The keys that SGLang does not read, what they mean elsewhere, and when that matters; no rule of its own.
+
+Source: SGLang 0.5.23 `srt/models/dflash.py`, `srt/models/dspark.py`,
+`srt/speculative/dflash_utils.py`, `srt/speculative/dflash_worker_v2.py`,
+`srt/speculative/dspark_components/dspark_config.py`, searched for each key.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from dflash_audit.finding import Severity
+from dflash_audit.fold import ranges
+from dflash_audit.rules.sglang_draft import SELECTORS, Draft, whole
+
+Matters = Callable[[Draft], str | None]
+
+LAGUNA: Final = "DFlashLagunaForCausalLM"
+NO_KEY: Final = "No key of this engine says the same: "
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadKey:
+    """A key and where it stands; `matters` gives the consequence for a draft, None where there is none."""
+
+    key: str
+    meaning: str
+    matters: Matters
+    mend: str
+    severity: Severity = "warning"
+
+
+def _causal(draft: Draft) -> str | None:
+    value = draft.inner.get("causal")
+    if not isinstance(value, bool):
+        return None
+    others = [i for i, layer in enumerate(draft.attention()) if layer.causal is not value]
+    if not others:
+        return None
+    how = "the whole block" if value else "no later token of the block"
+    return f"it is {str(value).lower()}, and the tokens see {how} in layers {ranges(others)}"
+
+
+def _use_swa(draft: Draft) -> str | None:
+    layers = draft.attention()
+    if draft.inner.get("use_swa") is not True or not layers or any(layer.sliding for layer in layers):
+        return None
+    return "layer_types names no sliding layer, so every layer attends to the whole context"
+
+
+def _window(draft: Draft) -> str | None:
+    theirs, own = whole(draft.inner.get("swa_window_size")), whole(draft.config.get("sliding_window"))
+    slides = any(layer.sliding for layer in draft.attention())
+    if theirs is None or own is None or theirs == own or not slides:
+        return None
+    return f"it is {theirs}, and the sliding layers see the {own} of sliding_window"
+
+
+def _is_causal(draft: Draft) -> str | None:
+    said = draft.config.get("is_causal")
+    unread = [layer for layer in draft.attention() if layer.causal is not bool(said)]
+    return "it is read with layer_types alone, so no layer is causal" if said and unread else None
+
+
+def _target_hidden_size(draft: Draft) -> str | None:
+    theirs, own = whole(draft.config.get("target_hidden_size")), whole(draft.config.get("hidden_size"))
+    if theirs is None or theirs == own:
+        return None
+    return f"fc is built for features of {own} a tapped layer, and the target's have {theirs}"
+
+
+def _sinks(key: str) -> Matters:
+    def matters(draft: Draft) -> str | None:
+        on_disk = any(name.endswith(".attention_sink_bias") for name in draft.tensors)
+        built = draft.nemotron or draft.inner.get("attention_sink_bias") is True
+        unread = draft.config.get(key) and on_disk and not built
+        return "no sinks are built, and their tensors are dropped" if unread else None
+
+    return matters
+
+
+def _shifted(place: str, key: str) -> Matters:
+    """A DFlash draft never predicts from the first row of a block."""
+
+    def matters(draft: Draft) -> str | None:
+        if draft.dspark or (draft.inner if place else draft.config).get(key) is not True:
+            return None
+        return "a block's first row is not sampled, so every token is shifted by one"
+
+    return matters
+
+
+def _anchor(place: str, key: str) -> Matters:
+    """A DSpark draft does by `sample_from_anchor` at the top, which is true where it is not given."""
+
+    def matters(draft: Draft) -> str | None:
+        value = (draft.inner if place else draft.config).get(key)
+        own = bool(draft.config.get("sample_from_anchor", True))
+        if not draft.dspark or not isinstance(value, bool) or value is own:
+            return None
+        return f"it is {str(value).lower()}, and the engine goes by sample_from_anchor {str(own).lower()}"
+
+    return matters
+
+
+def _rotary_factor(draft: Draft) -> str | None:
+    rope = draft.config.get("rope_parameters")
+    factor = rope.get("partial_rotary_factor") if isinstance(rope, Mapping) else None
+    partial = isinstance(factor, int | float) and factor < 1
+    if not partial or "rope_dim" in (rope or {}) or draft.config.get("partial_rotary_factor") is not None:
+        return None
+    return f"it is {factor}, and the whole of each head is rotated, as training with Transformers does"
+
+
+def _draft_vocabulary(draft: Draft) -> str | None:
+    own, whole_size = whole(draft.config.get("draft_vocab_size")), whole(draft.config.get("vocab_size"))
+    if own is None or own == whole_size:
+        return None
+    parts = [name for name in ("lm_head.weight", "d2t", "t2d") if name in draft.tensors]
+    unused = f" (unused: {', '.join(parts)})" if parts else ""
+    return f"it is {own}, and the draft is decoded over all {whole_size} rows of the target's head{unused}"
+
+
+def _own_head(draft: Draft) -> str | None:
+    on_disk = any(name.startswith("lm_head.") for name in draft.tensors)
+    return "the target's head is used" if draft.config.get("has_own_lm_head") is True and on_disk else None
+
+
+def _own_embedding(draft: Draft) -> str | None:
+    own = draft.config.get("has_embed_tokens") is True and "embed_tokens.weight" in draft.tensors
+    return "the target's embedding is used" if own and not draft.nemotron else None
+
+
+def _norm_before_fc(draft: Draft) -> str | None:
+    unread = draft.config.get("norm_before_fc") is True and draft.model_class != LAGUNA
+    return "the target's features go into fc as they are" if unread else None
+
+
+def _input_scale(draft: Draft) -> str | None:
+    scale = draft.inner.get("input_embedding_scale")
+    return f"it is {scale}, and the embeddings are not scaled" if scale not in (None, 1) else None
+
+
+def _nested_only(key: str, default: float, classes: frozenset[str] | None = None) -> Matters:
+    def matters(draft: Draft) -> str | None:
+        value = draft.raw.get(key)
+        built = classes is None or draft.model_class in classes
+        if value in (None, default) or key in draft.inner or not built:
+            return None
+        return f"it is {value}, and is looked for in dflash_config alone"
+
+    return matters
+
+
+def _confidence(place: str) -> Matters:
+    def matters(draft: Draft) -> str | None:
+        inner = draft.raw.get(place)
+        nested = isinstance(inner, Mapping) and "enable_confidence_head" in inner
+        return "it is looked for at the top alone" if draft.dspark and nested else None
+
+    return matters
+
+
+def _no_confidence_head(draft: Draft) -> str | None:
+    asked = draft.dspark and draft.config.get("enable_confidence_head") is True
+    if not asked or any(re.match(r"confidence_head\.", name) for name in draft.tensors):
+        return None
+    return "the checkpoint holds none, and a server with a SGLANG_RAGGED_VERIFY_MODE but static refuses it"
+
+
+ATTENTION: Final = "which says whether the tokens of a block see later ones"
+SINKS: Final = "which gives the attention its sinks"
+ANCHOR: Final = "which says whether the first row of a block predicts a token"
+SINKS_MEND: Final = "Set attention_sink_bias to true in dflash_config."
+
+UNREAD: Final = (
+    UnreadKey(
+        "dflash_config.causal",
+        ATTENTION,
+        _causal,
+        "Set is_causal at the top of config.json to the same value, beside layer_types.",
+    ),
+    UnreadKey(
+        "dflash_config.use_swa",
+        "which makes the layers slide",
+        _use_swa,
+        "Name each layer sliding_attention in layer_types, and set sliding_window and use_sliding_window;"
+        " a block that sees its later tokens needs is_causal false too.",
+    ),
+    UnreadKey(
+        "dflash_config.swa_window_size",
+        "which is the window of the sliding layers",
+        _window,
+        "Set sliding_window to the window that the draft was trained with.",
+    ),
+    UnreadKey("is_causal", ATTENTION, _is_causal, "Give layer_types, an entry a layer."),
+    UnreadKey(
+        "target_hidden_size",
+        "which is the width of the target",
+        _target_hidden_size,
+        NO_KEY + "SGLang serves a draft beside a target of its own width.",
+    ),
+    UnreadKey("add_swa_attention_sink_bias", SINKS, _sinks("add_swa_attention_sink_bias"), SINKS_MEND),
+    UnreadKey("attention_sink_bias", SINKS, _sinks("attention_sink_bias"), SINKS_MEND),
+    *(
+        UnreadKey(
+            f"{place}{key}",
+            ANCHOR,
+            _shifted(place, key),
+            NO_KEY + "serve the draft with an engine that samples the first row.",
+        )
+        for place in ("", "dflash_config.")
+        for key in ("sample_from_anchor", "query_zero_predicts_next")
+    ),
+    *(
+        UnreadKey(
+            f"{place}{key}",
+            ANCHOR,
+            _anchor(place, key),
+            "Set sample_from_anchor at the top of config.json to the same value.",
+        )
+        for place, key in (
+            ("dflash_config.", "sample_from_anchor"),
+            ("dflash_config.", "query_zero_predicts_next"),
+            ("", "query_zero_predicts_next"),
+        )
+    ),
+    UnreadKey(
+        "rope_parameters.partial_rotary_factor",
+        "which is the part of each head that is rotated",
+        _rotary_factor,
+        "If the draft was trained to rotate a part, set rope_dim in rope_parameters to its size.",
+        "note",
+    ),
+    UnreadKey(
+        "draft_vocab_size",
+        "which is the size of the draft's own vocabulary",
+        _draft_vocabulary,
+        NO_KEY + "export the draft over the target's whole vocabulary.",
+    ),
+    UnreadKey(
+        "has_own_lm_head",
+        "which says that the draft has a head of its own",
+        _own_head,
+        NO_KEY + "train the draft on the target's head, or serve it with an engine that reads the key.",
+    ),
+    UnreadKey(
+        "has_embed_tokens",
+        "which says that the draft has an embedding of its own",
+        _own_embedding,
+        "SGLang reads it of Nemotron 3.5 drafts alone: train the draft on the target's embedding.",
+    ),
+    UnreadKey(
+        "norm_before_fc",
+        "which says that the target's features are normed before fc",
+        _norm_before_fc,
+        NO_KEY + "only DFlashLagunaForCausalLM norms each feature, with aux_hidden_norms.",
+    ),
+    UnreadKey(
+        "dflash_config.input_embedding_scale",
+        "which scales the embeddings of a block",
+        _input_scale,
+        NO_KEY + "serve the draft with an engine that reads it.",
+    ),
+    UnreadKey(
+        "attention_value_scale",
+        "which scales the values of the attention",
+        _nested_only("attention_value_scale", 1),
+        "Move it into dflash_config.",
+    ),
+    UnreadKey(
+        "output_multiplier",
+        "which scales the logits of the selector",
+        _nested_only("output_multiplier", 1, SELECTORS),
+        "Move it into dflash_config.",
+    ),
+    UnreadKey(
+        "final_logit_softcapping",
+        "which caps the logits of the selector",
+        _nested_only("final_logit_softcapping", 0, SELECTORS),
+        "Move it into dflash_config.",
+    ),
+    *(
+        UnreadKey(
+            f"{place}.enable_confidence_head",
+            "which says that the draft has a confidence head",
+            _confidence(place),
+            "Move it to the top of config.json; the default server builds no confidence head either way.",
+            "note",
+        )
+        for place in ("dspark_config", "dflash_config")
+    ),
+    UnreadKey(
+        "enable_confidence_head",
+        "which says that the draft has a confidence head",
+        _no_confidence_head,
+        "Leave SGLANG_RAGGED_VERIFY_MODE at static, or export the confidence head too.",
+        "note",
+    ),
+)

@@ -1,0 +1,140 @@
+"""The tensors are of another draft class than `architectures` names.
+
+Some tensors belong to one family of drafts alone: a Markov head to DSpark, `aux_hidden_norms` and `g_proj`
+to Laguna, a candidate selector to DFlash2, `lilicorr.*` to LiLiCorr.
+
+## Why it matters
+
+The engine builds what the class has. Tensors of another family have no module and are dropped without a
+word: a DSpark draft served as DFlash also shifts every position. A class whose own tensors are not there
+runs on what its memory holds.
+
+## Example
+
+Before, with `markov_head.markov_w1.weight` on disk:
+
+    "architectures": ["DFlashDraftModel"]
+
+After:
+
+    "architectures": ["Qwen3DSparkModel"]
+
+## How to fix
+
+Name the class that the finding names. If the tensors are there by mistake, export the draft without them.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from dflash_audit.checkpoint import Checkpoint
+from dflash_audit.engine_run import EngineRun
+from dflash_audit.finding import Finding
+from dflash_audit.rules.sglang_draft import DSPARK, SELECTORS, SGLANG, read_draft
+
+PLAIN: Final = "DFlashDraftModel"
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Drafts with tensors that no other has: `classes` are those that build them, the first to be named."""
+
+    name: str
+    tensors: re.Pattern[str]
+    classes: tuple[str, ...]
+    beside: str = ""
+
+    def named_anyhow(self, name: str) -> bool:
+        """Whether a tensor is one of them, under whatever prefix."""
+        parts = name.split(".")
+        return any(self.tensors.fullmatch(".".join(parts[at:])) for at in range(len(parts)))
+
+
+FAMILIES: Final = (
+    Family(
+        "DSpark",
+        re.compile(r"(markov_head\.)?markov_w[12]\..*"),
+        ("Qwen3DSparkModel", *sorted(DSPARK - {"Qwen3DSparkModel"})),
+        ", with markov_rank and markov_head_type at the top of config.json",
+    ),
+    Family(
+        "Laguna",
+        re.compile(r"(aux_hidden_norms\.\d+|layers\.\d+\.self_attn\.g_proj)\..*"),
+        ("DFlashLagunaForCausalLM",),
+    ),
+    Family(
+        "DFlash2",
+        re.compile(r"candidate_selector\..*"),
+        ("DFlash2DraftModel", *sorted(SELECTORS - {"DFlash2DraftModel"})),
+        ", with selector_rank and selector_top_k in dflash_config",
+    ),
+    Family("LiLiCorr", re.compile(r"lilicorr\..*"), ("LiLiCorrDraftModel",)),
+    Family("XPress", re.compile(r"xpress_head\..*"), ()),
+    Family("HunyuanVL", re.compile(r"layers\.\d+\.self_attn\.(query|key)_layernorm\..*"), ()),
+)
+"""Source: SGLang 0.5.23 `srt/models/dflash.py`, `dspark.py`, `lilicorr.py`;
+vLLM 0.33.0 `model_executor/models/qwen3_xpress.py`."""
+
+
+def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
+    """One finding a family whose tensors the class has no module for, or that it has modules for in vain."""
+    if run.engine not in SGLANG:
+        return
+    names = [tensor.name.removeprefix("model.") for tensor in checkpoint.tensors]
+    if run.refusal is not None and run.refusal.stage == "class":
+        yield from _unknown(run, checkpoint, names)
+    draft = read_draft(run, checkpoint)
+    for family in FAMILIES if draft else ():
+        assert draft is not None
+        found = [name for name in names if family.tensors.fullmatch(name)]
+        if found and draft.model_class not in family.classes:
+            yield _foreign(run, family, found)
+        elif draft.model_class in family.classes and not any(map(family.named_anyhow, names)):
+            yield _bare(run, family)
+
+
+def _foreign(run: EngineRun, family: Family, found: list[str]) -> Finding:
+    many = f"{len(found)} tensors, {found[0]} for one, are" if len(found) > 1 else f"{found[0]} is"
+    return _finding(
+        run,
+        f"{many} of a {family.name} draft. architectures names {run.model_class}, which has no module for"
+        " them.",
+        _mend(family),
+        found,
+    )
+
+
+def _bare(run: EngineRun, family: Family) -> Finding:
+    return _finding(
+        run,
+        f"architectures names {run.model_class}, a {family.name} draft, and the checkpoint has none of the"
+        " tensors that make one.",
+        f"Set architectures to the class that the draft was trained as, {PLAIN} if it is a plain one; or"
+        " export it again with all of its tensors.",
+        (),
+    )
+
+
+def _unknown(run: EngineRun, checkpoint: Checkpoint, names: list[str]) -> Iterator[Finding]:
+    """The class that an unknown name may mean, by the tensors."""
+    if "fc.weight" not in names and "hidden_norm.weight" not in names:
+        return
+    family = next((f for f in FAMILIES if any(map(f.tensors.fullmatch, names))), None)
+    mend = _mend(family) if family else f'Set architectures to ["{PLAIN}"].'
+    what = f"a {family.name}" if family else "a plain DFlash"
+    known_as = checkpoint.config.get("architectures")
+    yield _finding(run, f"architectures is {known_as}, and the tensors are those of {what} draft.", mend, ())
+
+
+def _mend(family: Family) -> str:
+    if not family.classes:
+        return f"This engine has no class for {family.name} drafts: serve it with another."
+    return f'Set architectures to ["{family.classes[0]}"]{family.beside}.'
+
+
+def _finding(run: EngineRun, message: str, hint: str, subjects: Iterable[str]) -> Finding:
+    return Finding(
+        "wrong-class", "warning", run.engine, "architectures", message, hint, ("architectures", *subjects)
+    )

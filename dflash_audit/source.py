@@ -1,0 +1,54 @@
+"""What a user's SOURCE is: a path, or a draft on the Hub."""
+
+import os
+from dataclasses import replace
+
+from dflash_audit.checkpoint import Checkpoint, Origin
+from dflash_audit.disk import read_path
+from dflash_audit.errors import Unreadable
+from dflash_audit.repo import SCHEME, Repo, parse_repo
+from dflash_audit.weight_files import WEIGHTS
+
+
+def find_repo(source: str) -> Repo | None:
+    """The repo that is meant; None for a path.
+
+    A path that exists wins over a repo of the same name; `hf://` forces a repo, `./`
+    a path. What is neither counts as a path, for its reader to complain about.
+    """
+    repo = parse_repo(source)
+    if source.startswith(SCHEME):
+        return repo
+    return None if os.path.exists(source) or source.endswith(WEIGHTS) else repo
+
+
+def origin(source: str, revision: str | None) -> Origin:
+    """Where `source` points, before anything of it was read."""
+    repo = find_repo(source)
+    return Origin("local", source) if repo is None else Origin("hub", repo.name, repo.revision or revision)
+
+
+def read_source(source: str, revision: str | None) -> Checkpoint:
+    """Read what `source` names, of a repo the given revision.
+
+    Raises `Unreadable`: no-such-source, no-such-revision, and what the readers
+    of folders and of repos do.
+    """
+    repo = find_repo(source)
+    if repo is None:
+        return _read_path(source, revision)
+    if revision is not None and repo.revision not in (None, revision):
+        raise Unreadable("no-such-revision", source, f"another revision than --revision {revision}")
+    # Only here, because it takes a moment to import: an audit of a folder does without.
+    from dflash_audit.hub import read_repo
+
+    return read_repo(replace(repo, revision=repo.revision or revision))
+
+
+def _read_path(source: str, revision: str | None) -> Checkpoint:
+    if source.startswith(SCHEME):
+        told = f"not {SCHEME}org/name, with or without @revision and :folder/"
+        raise Unreadable("no-such-source", source, told)
+    if revision is not None and os.path.exists(source):
+        raise Unreadable("no-such-revision", source, "a path, and --revision is for a repo of the Hub")
+    return read_path(source)

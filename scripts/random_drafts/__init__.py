@@ -1,0 +1,1 @@
+"""Random drafts: the parts of `random_cases.py`."""

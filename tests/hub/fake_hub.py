@@ -1,0 +1,254 @@
+"""A small Hub on 127.0.0.1, for the real huggingface_hub client to talk to.
+
+It serves repos as commits of files: the info of a repo, its tree and its files
+with ranges, redirects and the Hub's errors. `log` holds every request. Knobs
+make it misbehave: queued failures, ignored ranges, cut answers, a push between
+two requests. Standard library only.
+"""
+
+import hashlib
+import json
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from email.message import Message
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+LFS_FROM = 10_000
+"""Files of at least as many bytes are listed as Git LFS files."""
+
+
+@dataclass
+class Repo:
+    """Commits (40 hex digits -> path -> content) and refs to them."""
+
+    commits: dict[str, dict[str, bytes]] = field(default_factory=dict)
+    refs: dict[str, str] = field(default_factory=dict)
+    private: bool = False
+    gated: bool = False
+    disabled: bool = False
+
+    def push(self, files: Mapping[str, bytes], ref: str = "main") -> str:
+        """Commit exactly these files to a ref; returns the commit."""
+        seed = json.dumps([len(self.commits), sorted(files)]).encode()
+        commit = hashlib.sha1(seed, usedforsecurity=False).hexdigest()
+        self.commits[commit] = dict(files)
+        self.refs[ref] = commit
+        return commit
+
+
+@dataclass(frozen=True)
+class Request:
+    method: str
+    path: str
+    headers: Message
+    """Looked up in any case."""
+
+    @property
+    def range(self) -> str | None:
+        return self.headers.get("Range")
+
+
+@dataclass
+class Failure:
+    """An answer in place of the right one, to the next requests whose path holds `where`."""
+
+    status: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+    where: str = ""
+    times: int = 1
+
+
+@dataclass
+class FakeHub:
+    url: str = ""
+    token: str = "hf_right"
+    repos: dict[str, Repo] = field(default_factory=dict)
+    log: list[Request] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+    ignore_range: bool = False
+    error_codes: bool = True
+    name_commit: bool = True
+    list_sizes: bool = True
+    cut_to: int | None = None
+    """Bytes after which answers with a file end, though more are promised."""
+    cuts: int = 10**6
+    """How many answers are cut so."""
+    storage: str | None = None
+    """Another origin that large files are redirected to."""
+    before_file: Callable[[str], object] = len
+    """Called with the path of a file's URL before each answer with one: to push, or to wait."""
+    sent: int = 0
+    """Bytes of files that were written to a connection."""
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def repo(self, name: str, files: Mapping[str, bytes] | None = None) -> Repo:
+        """A repo of that name, made with one commit of `files`."""
+        made = self.repos[name] = Repo()
+        made.push(files or {})
+        return made
+
+    def paths(self) -> list[str]:
+        """What was asked for, methods and hosts left out."""
+        return [request.path for request in self.log]
+
+
+@contextmanager
+def serve(hub: FakeHub) -> Iterator[FakeHub]:
+    """Run `hub` on a free port of 127.0.0.1."""
+    handler = type("Handler", (_Handler,), {"hub": hub})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.daemon_threads = True
+    hub.url = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    try:
+        yield hub
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    hub: FakeHub
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # else each answer on a kept connection takes 40 ms
+
+    def do_GET(self) -> None:
+        hub = self.hub
+        with hub.lock:
+            hub.log.append(Request(self.command, self.path, self.headers))
+        try:
+            self._route()
+        except (BrokenPipeError, ConnectionResetError):
+            self.close_connection = True  # a client that read as much as it wanted
+
+    do_HEAD = do_GET
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+    def _route(self) -> None:
+        if failure := self._failure():
+            self._answer(failure.status, b"", dict(failure.headers))
+            return
+        path = urlsplit(self.path).path
+        api = re.fullmatch(r"/api/models/([^/]+/[^/]+?)(?:/(revision|tree)/([^/]+))?(?:/(.*))?", path)
+        file = re.fullmatch(r"/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", path)
+        if api:
+            self._api(api[1], api[2] or "revision", unquote(api[3] or "main"))
+        elif file:
+            self.hub.before_file(path)
+            self._file(file[1], unquote(file[2]), unquote(file[3]))
+        else:
+            self._answer(404, b"")
+
+    def _failure(self) -> Failure | None:
+        with self.hub.lock:
+            for failure in self.hub.failures:
+                if failure.times and failure.where in self.path:
+                    failure.times -= 1
+                    return failure
+        return None
+
+    def _api(self, name: str, what: str, revision: str) -> None:
+        repo = self._readable(name)
+        commit = repo and self._commit(repo, revision)
+        if not repo or not commit:
+            return
+        files = repo.commits[commit]
+        if what == "tree":
+            listed = [{"type": "file", "path": p, **self._entry(c, "oid")} for p, c in files.items()]
+            self._answer(200, json.dumps(listed).encode())
+            return
+        siblings = [{"rfilename": path, **self._entry(content, "sha256")} for path, content in files.items()]
+        if not self.hub.list_sizes:
+            siblings = [{"rfilename": path} for path in files]
+        info = {"id": name, "sha": commit, "siblings": siblings, "private": repo.private, "tags": []}
+        self._answer(200, json.dumps(info).encode())
+
+    def _entry(self, content: bytes, sha256: str) -> dict[str, Any]:
+        oid = hashlib.sha1(content, usedforsecurity=False).hexdigest()
+        entry: dict[str, Any] = {"size": len(content), "blobId": oid, "oid": oid}
+        if len(content) >= LFS_FROM:
+            digest = hashlib.sha256(content).hexdigest()
+            entry["lfs"] = {sha256: digest, "size": len(content), "pointerSize": 134}
+        return entry
+
+    def _file(self, name: str, revision: str, path: str) -> None:
+        hub = self.hub
+        repo = self._readable(name, gate=True)
+        commit = repo and self._commit(repo, revision)
+        if not repo or not commit:
+            return
+        content = repo.commits[commit].get(path)
+        if content is None:
+            self._error(404, "EntryNotFound", {"X-Repo-Commit": commit})
+            return
+        headers = {"ETag": f'"{hashlib.sha256(content).hexdigest()}"'}
+        if hub.name_commit:
+            headers["X-Repo-Commit"] = commit
+        if hub.storage and len(content) >= LFS_FROM:
+            self._answer(302, b"", {**headers, "Location": f"{hub.storage}{self.path}"})
+            return
+        self._ranged(content, headers)
+
+    def _ranged(self, content: bytes, headers: dict[str, str]) -> None:
+        asked = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
+        if not asked or self.hub.ignore_range:
+            self._answer(200, content, headers, cut=True)
+            return
+        begin, end = int(asked[1]), min(int(asked[2]) + 1, len(content))
+        if begin >= len(content):
+            self._answer(416, b"", {"Content-Range": f"bytes */{len(content)}"})
+            return
+        headers = {**headers, "Content-Range": f"bytes {begin}-{end - 1}/{len(content)}"}
+        self._answer(206, content[begin:end], headers, cut=True)
+
+    def _readable(self, name: str, gate: bool = False) -> Repo | None:
+        """The repo where the client may read it; else its refusal is sent."""
+        repo = self.hub.repos.get(name)
+        allowed = self.headers.get("Authorization") == f"Bearer {self.hub.token}"
+        if repo is None or (repo.private and not allowed):
+            self._error(401, "RepoNotFound", {"X-Error-Message": "Invalid username or password."})
+        elif repo.disabled:
+            self._error(403, "", {"X-Error-Message": "Access to this resource is disabled."})
+        elif gate and repo.gated and not allowed:
+            self._error(403, "GatedRepo")
+        else:
+            return repo
+        return None
+
+    def _commit(self, repo: Repo, revision: str) -> str | None:
+        commit = repo.refs.get(revision, revision if revision in repo.commits else None)
+        if commit is None:
+            self._error(404, "RevisionNotFound")
+        return commit
+
+    def _error(self, status: int, code: str, headers: Mapping[str, str] | None = None) -> None:
+        named = {"X-Error-Code": code} if code and self.hub.error_codes else {}
+        self._answer(status, b"", {**named, **(headers or {})})
+
+    def _answer(
+        self, status: int, body: bytes, headers: Mapping[str, str] | None = None, cut: bool = False
+    ) -> None:
+        hub = self.hub
+        self.send_response(status)
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        with hub.lock:
+            if cut and hub.cut_to is not None and hub.cut_to < len(body) and hub.cuts > 0:
+                hub.cuts -= 1
+                body = body[: hub.cut_to]
+                self.close_connection = True
+        if self.command != "HEAD":
+            for begin in range(0, len(body), 2**16):
+                self.wfile.write(body[begin : begin + 2**16])
+                hub.sent += len(body[begin : begin + 2**16])

@@ -1,0 +1,76 @@
+"""What the cases of the layout rules cannot hold: a repo of the Hub, folders beside, odd values."""
+
+import copy
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from materialize import materialize
+from parity.case import FIXTURES
+
+from dflash_audit.checkpoint import Checkpoint, Origin
+from dflash_audit.disk import read_path
+from dflash_audit.engine_run import Conditions
+from dflash_audit.engines import ENGINES
+from dflash_audit.facts import Facts
+from dflash_audit.finding import Finding
+from dflash_audit.rules import RULES, judge
+
+PUBLISHED = FIXTURES / "published"
+ODD: tuple[Any, ...] = (None, True, 0, -1, 2.5, "x", [], ["a"], [[1]], {}, {"a": 1}, 10**12)
+
+
+def draft(folder: Path, scratch: Path) -> Checkpoint:
+    return read_path(materialize(folder, scratch / folder.name))
+
+
+def findings(checkpoint: Checkpoint) -> list[Finding]:
+    runs = tuple(engine.replay(checkpoint, Conditions()) for engine in ENGINES.values())
+    return judge(Facts(checkpoint, runs, frozenset()))[0]
+
+
+def found(checkpoint: Checkpoint, rule: str) -> list[Finding]:
+    return [finding for finding in findings(checkpoint) if finding.rule == rule]
+
+
+def test_mask_embedding_in_a_repo_is_not_read(tmp_path: Path) -> None:
+    local = draft(FIXTURES / "rules/mask-embedding/bad-present", tmp_path)
+    remote = replace(local, origin=Origin("hub", "org/draft"))
+    assert {f.severity for f in found(local, "mask-embedding")} == {"note"}
+    assert {f.severity for f in found(remote, "mask-embedding")} == {"warning"}
+
+
+@pytest.mark.parametrize(
+    ("names", "subjects"),
+    [
+        (("config.json", "dflash/", "model.safetensors"), ["dflash/"]),
+        (("DSpark-draft/", "config.json"), ["DSpark-draft/"]),
+        (("assets/", "config.json", "dflash.md"), []),
+    ],
+)
+def test_draft_in_a_folder_of_its_target(names: tuple[str, ...], subjects: list[str], tmp_path: Path) -> None:
+    plain = draft(PUBLISHED / "tiny-dflash", tmp_path)
+    target = replace(plain, names=names, config={**plain.config, "architectures": ["Qwen3ForCausalLM"]})
+    assert [f.subject for f in found(target, "not-a-draft")] == subjects
+    assert found(replace(plain, names=names), "not-a-draft") == []
+
+
+@pytest.mark.parametrize("name", ["tiny-dflash2", "tiny-dspark", "mimo-dflash-sinks"])
+def test_no_value_of_a_key_is_too_odd(name: str, tmp_path: Path) -> None:
+    checkpoint = draft(PUBLISHED / name, tmp_path)
+    for config in odd_configs(checkpoint.config):
+        assert {finding.rule for finding in findings(replace(checkpoint, config=config))} <= {*RULES}
+
+
+def odd_configs(config: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The config with one key at a time set to an odd value, at its top and in its objects."""
+    places = [[], *([key] for key, value in config.items() if isinstance(value, dict))]
+    for place in places:
+        for key in config[place[0]] if place else config:
+            for value in ODD:
+                changed = copy.deepcopy(config)
+                (changed[place[0]] if place else changed)[key] = value
+                yield json.loads(json.dumps(changed))
