@@ -2,7 +2,8 @@
 
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Final
 
@@ -50,9 +51,8 @@ def render(report: Report, screen: Screen) -> str:
 def _parts(report: Report, screen: Screen) -> Iterator[RenderableType]:
     yield from _heading(report)
     yield _verdicts(report)
-    for run in _gating_first(report):
-        yield from _section(report, run.engine, run.engine in report.gating)
-    yield from _section(report, None, True)
+    for engines, findings in _sections(report).items():
+        yield from _section(report, engines, findings)
     if screen.verbose:
         for run in _gating_first(report):
             if run.engine in report.gating:
@@ -104,23 +104,44 @@ def _gating_first(report: Report) -> list[EngineRun]:
     return sorted(report.runs, key=lambda run: run.engine not in report.gating)
 
 
-def _section(report: Report, engine: str | None, gates: bool) -> Iterator[RenderableType]:
-    """The findings of one engine, the worst first, grouped by rule."""
-    found = sorted(report.of_engine(engine), key=lambda finding: SEVERITIES.index(finding.severity))
-    if not found:
+def _sections(report: Report) -> Mapping[tuple[str, ...], list[Finding]]:
+    """The findings by the engines that they hold for; what differs only by the engine's name is one."""
+    told: dict[Finding, list[str]] = {}
+    firsts: dict[Finding, Finding] = {}
+    for run in _gating_first(report):
+        for finding in report.of_engine(run.engine):
+            alike = _without_engine(finding)
+            firsts.setdefault(alike, finding)
+            told.setdefault(alike, []).append(run.engine)
+    sections: dict[tuple[str, ...], list[Finding]] = {}
+    for alike, engines in told.items():
+        sections.setdefault(tuple(engines), []).append(firsts[alike])
+    sections[()] = [*report.of_engine(None)]
+    return sections
+
+
+def _without_engine(finding: Finding) -> Finding:
+    name = finding.engine or ""
+    hint = finding.hint and finding.hint.replace(name, "")
+    return replace(finding, engine=None, message=finding.message.replace(name, ""), hint=hint)
+
+
+def _section(report: Report, engines: tuple[str, ...], findings: list[Finding]) -> Iterator[RenderableType]:
+    """The findings of a section, the worst first; alike ones are told once for all of their subjects."""
+    if not findings:
         return
-    yield Text("\n" + (engine or "All engines") + ("" if gates else " (does not gate)"), style="bold")
-    for (severity, rule), findings in groupby(found, key=lambda f: (f.severity, f.rule)):
+    gates = not engines or not report.gating.isdisjoint(engines)
+    heading = " and ".join(engines) or "All engines"
+    yield Text(f"\n{heading}{'' if gates else ' (does not gate)'}", style="bold")
+    worst_first = sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
+    for (severity, rule), of_rule in groupby(worst_first, key=lambda f: (f.severity, f.rule)):
         yield Text.assemble("  ", (severity, COLORS[severity]), " ", (rule, "bold"))
-        for finding in findings:
-            yield from _finding(finding)
-
-
-def _finding(finding: Finding) -> Iterator[RenderableType]:
-    yield _indented(4, Text(clean(finding.subject), style="cyan"))
-    yield _indented(6, Text(clean(finding.message)))
-    if finding.hint:
-        yield _indented(6, Text.assemble(("fix: ", "green"), clean(finding.hint)))
+        for (message, hint), alike in groupby(of_rule, key=lambda f: (f.message, f.hint)):
+            for finding in alike:
+                yield _indented(4, Text(clean(finding.subject), style="cyan"))
+            yield _indented(6, Text(clean(message)))
+            if hint:
+                yield _indented(6, Text.assemble(("fix: ", "green"), clean(hint)))
 
 
 def _indented(columns: int, text: Text) -> Padding:
@@ -129,10 +150,13 @@ def _indented(columns: int, text: Text) -> Padding:
 
 def _next(report: Report) -> Iterator[RenderableType]:
     """What to do: mend the errors of what gates, or serve the draft."""
-    errors = [f for f in report.findings if f.severity == "error" and report.counts_in_summary(f)]
-    if errors:
+    counted = [finding for finding in report.findings if report.counts_in_summary(finding)]
+    if any(finding.severity == "error" for finding in counted):
+        # A warning beside an error names its cause, so its mend comes first.
+        ordered = sorted(counted, key=lambda f: ("warning", "error", "note").index(f.severity))
+        hints = dict.fromkeys(f.hint for f in ordered if f.hint and f.severity != "note")
         yield Text("Next", style="bold")
-        for number, hint in enumerate(dict.fromkeys(f.hint for f in errors if f.hint), start=1):
+        for number, hint in enumerate(hints, start=1):
             yield _indented(2, Text(f"{number}. {clean(hint)}"))
         return
     command = next((run.serve for run in report.runs if run.engine in report.gating and run.serve), ())
