@@ -65,7 +65,7 @@ class SGLang:
         progress.stage = "build"
         built = build(drafted, self.profile, config, run.quant_config, conditions)
         run.flags = _flags(config, conditions)
-        run.serve = serve_command(built, checkpoint.id, run.flags)
+        run.serve = serve_command(built, checkpoint.origin, run.flags)
         run.tree = built.tree
         progress.stage = "load"
         run.plan = load(built, self.profile, checkpoint.tensors)

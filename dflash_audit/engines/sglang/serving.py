@@ -7,17 +7,33 @@ size is the whole verify window, a DSpark server's the tokens proposed in it.
 import shlex
 from collections.abc import Iterable
 
+from dflash_audit.checkpoint import Origin
 from dflash_audit.engine_run import FlagNeeded
 from dflash_audit.engines.sglang.draft import BuiltDraft
 
 
-def serve_command(built: BuiltDraft, draft: str, flags: Iterable[FlagNeeded]) -> tuple[str, ...]:
-    """A shell command, an option each, with TARGET to be filled in; `draft` is the checkpoint's id."""
+def serve_command(built: BuiltDraft, draft: Origin, flags: Iterable[FlagNeeded]) -> tuple[str, ...]:
+    """A shell command, an option each, with TARGET to be filled in.
+
+    A server takes a draft from a path or from the root of a repo: one in a
+    repo's folder has to be downloaded, and stands as DRAFT.
+    """
     algorithm = "DSPARK" if built.draft_class.dspark else "DFLASH"
     return (
         "python -m sglang.launch_server --model-path TARGET",
         f"--speculative-algorithm {algorithm}",
-        f"--speculative-draft-model-path {shlex.quote(draft)}",
+        *_source(draft),
         f"--speculative-{algorithm.lower()}-block-size {built.draft.parsed.block_size}",
         *(needed.flag for needed in flags),
+    )
+
+
+def _source(draft: Origin) -> tuple[str, ...]:
+    if draft.kind == "local":
+        return (f"--speculative-draft-model-path {shlex.quote(draft.id)}",)
+    if ":" in draft.id:
+        return ("--speculative-draft-model-path DRAFT",)
+    return (
+        f"--speculative-draft-model-path {shlex.quote(draft.id)}",
+        f"--speculative-draft-model-revision {draft.commit}",
     )

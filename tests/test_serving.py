@@ -1,0 +1,61 @@
+"""The command that the report gives after a pass."""
+
+import json
+from pathlib import Path
+
+import pytest
+from materialize import materialize
+
+from dflash_audit.checkpoint import Origin
+from dflash_audit.disk import read_path
+from dflash_audit.engine_run import Conditions, FlagNeeded
+from dflash_audit.engines.sglang.draft import CLASSES, build
+from dflash_audit.engines.sglang.model_config import derive
+from dflash_audit.engines.sglang.profile import NEXT
+from dflash_audit.engines.sglang.serving import serve_command
+from dflash_audit.hf_config import as_engine_sees
+
+CASES = Path(__file__).parents[1] / "fixtures" / "cases"
+COMMIT = "a" * 40
+
+
+@pytest.mark.parametrize(
+    ("case", "draft", "words"),
+    [
+        (
+            "dense-dflash2",
+            Origin("local", "my drafts/one"),
+            [
+                "--speculative-algorithm DFLASH",
+                "--speculative-draft-model-path 'my drafts/one'",
+                "--speculative-dflash-block-size 8",
+            ],
+        ),
+        (
+            "dense-dspark",
+            Origin("hub", "org/name", "main", COMMIT),
+            [
+                "--speculative-algorithm DSPARK",
+                "--speculative-draft-model-path org/name",
+                f"--speculative-draft-model-revision {COMMIT}",
+            ],
+        ),
+        (
+            "dense-dflash1",
+            Origin("hub", "org/target:dflash", None, COMMIT),
+            ["--speculative-draft-model-path DRAFT"],
+        ),
+    ],
+)
+def test_the_command(case: str, draft: Origin, words: list[str], tmp_path: Path) -> None:
+    config = derive(as_engine_sees(read_path(materialize(CASES / case, tmp_path)).config))
+    built = build(
+        CLASSES[json.loads((CASES / case / "config.json").read_text())["architectures"][0]],
+        NEXT,
+        config,
+        None,
+        Conditions(),
+    )
+    command = serve_command(built, draft, [FlagNeeded("--some-flag", "it is needed")])
+    assert [word for word in words if word not in command] == []
+    assert command[-1] == "--some-flag"
