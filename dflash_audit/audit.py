@@ -34,7 +34,7 @@ def audit(request: Request) -> Report:
         runs = tuple(engine.replay(checkpoint, request.conditions) for engine in ENGINES.values())
     except Unreadable as error:
         return Report(origin(request.source, request.revision), error=error)
-    findings, skips = judge(Facts(checkpoint, runs, request.gating))
+    findings, skips = judge(Facts(checkpoint, runs, request.gating), request.conditions)
     return Report(
         checkpoint.origin,
         checkpoint=checkpoint,

@@ -3,7 +3,8 @@
 `fixtures/rules/RULE/bad-NAME` and `…/good-NAME` hold a case each, or name one
 elsewhere in `fixtures/`. Their rule.json says the engine that the finding is
 for (null for a rule over all engines) and, for a bad one, a part of a subject;
-where it holds `says`, a part of the message or the hint.
+where it holds `says`, a part of the message or the hint; `gpu` is another card
+than the default one.
 """
 
 import json
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 from parity.case import FIXTURES, Case
 
+from dflash_audit.cards import CARDS, DEFAULT_CARD
 from dflash_audit.engines import DEFAULT
 from dflash_audit.rules import RULES
 
@@ -34,7 +36,8 @@ def found(folder: Path, scratch: Path) -> list[dict[str, Any]]:
     """The findings of the folder's rule on its case, for its engine."""
     engine = wanted(folder)["engine"]
     case = Case(FIXTURES / wanted(folder)["case"] if "case" in wanted(folder) else folder)
-    report = case.report(scratch, gating=frozenset({engine or DEFAULT}))
+    card = CARDS[wanted(folder).get("gpu", DEFAULT_CARD)]
+    report = case.report(scratch, gating=frozenset({engine or DEFAULT}), capability=card)
     return [f for f in report["findings"] if (f["rule"], f["engine"]) == (folder.parent.name, engine)]
 
 

@@ -15,82 +15,90 @@ Before: the entry matches `layers.0.self_attn.q_proj` in the checkpoint. SGLang 
 
 After, one spelling for each engine:
 
-    "ignore": ["re:.*self_attn\\.(q|k|v)_proj$", "re:.*qkv_proj$"]
+    "ignore": ["re:.*self_attn\\.(q|k|v)_proj$", "re:(.*\\.)?qkv_proj$"]
 
 ## How to fix
 
-Keep the entry, and add one for the names that the message quotes.
+Add what the finding suggests: every engine was replayed with it. Where it suggests nothing, keep the entry,
+and add one for the names that the message quotes.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from dflash_audit.drops import owner
-from dflash_audit.dtypes import DENSE_FLOATS, TORCH
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
-from dflash_audit.fold import fold
+from dflash_audit.fold import fold, title
+from dflash_audit.ignore_lists import matches
 from dflash_audit.loadplan import LoadPlan
 from dflash_audit.quantization.config import QuantConfig
-from dflash_audit.refusal import NotModelled, Refused
+from dflash_audit.stored import State, is_linear, stored_modules, takes_dense
 from dflash_audit.tree import Module
 
 
 def find(run: EngineRun) -> Iterator[Finding]:
-    """One finding an entry that would have to leave layers dense, and does not."""
+    """One finding for all entries that miss layers which are looked up in the same way."""
     if run.quant_config is None or run.plan is None:
         return
     config, stranded = run.quant_config, _stranded(run.plan)
-    asked = [m.prefix for m in run.plan.modules.values() if m.linear is not None and m.prefix is not None]
+    asked = [m for m in run.plan.modules.values() if m.linear is not None and m.prefix is not None]
+    groups: dict[tuple[str, int], dict[str, set[str]]] = {}
     for entry in config.left_dense:
-        meant = [m for name, m in stranded.items() if _names(config, entry, name, m)]
-        if meant and not any(_reaches(config, entry, prefix) for prefix in asked):
-            yield _finding(config, run, entry, meant)
+        meant = {name: module for name, module in stranded.items() if _misses(config, entry, name, module)}
+        if meant:
+            reached = sum(_reaches(config, entry, module) for module in asked)
+            key = (_looked_up(config, meant.values()), reached)
+            groups.setdefault(key, {}).setdefault(entry, set()).update(meant)
+    for (looked_up, reached), entries in groups.items():
+        yield _finding(run, entries, looked_up, f"{reached} of the {len(asked)} linears that it asks about")
 
 
 def _stranded(plan: LoadPlan) -> Mapping[str, Module]:
     """Module name on disk -> the linear it is for, where it is dense on disk and built quantized."""
     found = {}
-    for tensor in plan.tensors:
-        module = owner(plan.modules, tensor.name)
-        dense = tensor.name.endswith(".weight") and TORCH.get(tensor.dtype) in DENSE_FLOATS
-        if dense and module is not None and module.prefix is not None and not _takes_dense(module):
-            found[tensor.name.removeprefix("model.").rpartition(".")[0]] = module
+    for stored in stored_modules(plan.tensors).values():
+        module = owner(plan.modules, f"{stored.name}.weight")
+        if module is None or module.prefix is None or not is_linear(module):
+            continue
+        if stored.state is State.DENSE and not takes_dense(module):
+            found[stored.name] = module
     return found
 
 
-def _takes_dense(module: Module) -> bool:
-    return any(p.name == "weight" and p.dtype in DENSE_FLOATS for p in module.parameters)
+def _misses(config: QuantConfig, entry: str, name: str, module: Module) -> bool:
+    """Whether an entry names a layer as a checkpoint or another engine does, and not as this one."""
+    if _reaches(config, entry, module):
+        return False
+    return any(matches(config, entry, spelling) for spelling in (name, f"model.{name}", module.name))
 
 
-def _names(config: QuantConfig, entry: str, name: str, module: Module) -> bool:
-    """Whether an entry names a layer as the checkpoint or as another engine does."""
-    return any(_matches(config, entry, spelling) for spelling in (name, module.name))
+def _reaches(config: QuantConfig, entry: str, module: Module) -> bool:
+    assert module.prefix is not None
+    looked_up = config.names_looked_up(module.prefix)
+    return entry == module.prefix or any(matches(config, entry, name) for name in looked_up)
 
 
-def _reaches(config: QuantConfig, entry: str, prefix: str) -> bool:
-    return entry == prefix or any(_matches(config, entry, name) for name in config.names_looked_up(prefix))
-
-
-def _matches(config: QuantConfig, entry: str, name: str) -> bool:
-    try:
-        return config.leaves_dense(entry, name)
-    except (Refused, NotModelled):
-        return False  # a pattern that the build never reached
-
-
-def _finding(config: QuantConfig, run: EngineRun, entry: str, meant: list[Module]) -> Finding:
-    prefixes = dict.fromkeys(module.prefix for module in meant if module.prefix is not None)
+def _looked_up(config: QuantConfig, modules: Iterable[Module]) -> str:
+    prefixes = dict.fromkeys(module.prefix for module in modules if module.prefix is not None)
     names = dict.fromkeys(name for prefix in prefixes for name in config.names_looked_up(prefix))
-    asked = ", ".join(repr(name) for name in fold(names))
+    return ", ".join(repr(name) for name in fold(names))
+
+
+def _finding(run: EngineRun, entries: Mapping[str, set[str]], looked_up: str, reach: str) -> Finding:
+    modules = len(set().union(*entries.values()))
+    those = "a module that is" if modules == 1 else f"{modules} modules that are"
+    named = "The entry names" if len(entries) == 1 else f"{len(entries)} entries name"
+    reaches = "It reaches" if len(entries) == 1 else "Each reaches"
+    patterns = any(entry.startswith("re:") for entry in entries)
     return Finding(
         rule="dead-ignore-entry",
         severity="warning",
         engine=run.engine,
-        subject=entry,
+        subject=", ".join(entries) if patterns else title(entries),
         message=(
-            f"The entry is meant for {len(meant)} modules that are dense on disk, and {run.engine} builds"
-            f" them quantized: it looks them up as {asked}, which the entry does not match."
+            f"{named} {those} dense on disk and that {run.engine} builds quantized:"
+            f" it looks for {looked_up}. {reaches} {reach}."
         ),
         hint="Keep the entry for other engines, and add one that matches those names.",
-        subjects=(entry,),
+        subjects=tuple(entries),
     )

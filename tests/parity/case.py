@@ -1,7 +1,7 @@
 """A recorded case: a checkpoint's layout, and what the real engines did with it."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -45,10 +45,13 @@ class Case:
         given = dict(zip(words[::2], words[1::2], strict=True))
         return Conditions(tp=int(given.get("--tp", 1)), quantization=given.get("--quantization"))
 
-    def report(self, scratch: Path, gating: frozenset[str] = frozenset(ENGINES)) -> dict[str, Any]:
+    def report(
+        self, scratch: Path, gating: frozenset[str] = frozenset(ENGINES), capability: int = 90
+    ) -> dict[str, Any]:
         """The JSON report of an audit of the case, every engine gating unless others are named."""
         source = materialize(self.folder, scratch)
-        return document(audit(Request(str(source), gating, self.conditions)))
+        conditions = replace(self.conditions, capability=capability)
+        return document(audit(Request(str(source), gating, conditions)))
 
 
 def recorded(*groups: str) -> list[Case]:

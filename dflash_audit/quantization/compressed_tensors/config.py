@@ -47,12 +47,15 @@ class Sparsity:
 
 @dataclass(frozen=True, slots=True)
 class CompressedTensors:
-    """An accepted config; see `QuantConfig` for its methods. `ignore` is its JSON value."""
+    """An accepted config; see `QuantConfig` for its methods.
+
+    `ignore` and `kv_cache` are JSON values.
+    """
 
     format: str | None
     groups: Mapping[object, Group]
     ignore: Any
-    kv_cache: Mapping[str, Any] | None
+    kv_cache: Any
     sparsity: Sparsity | None
     surroundings: Surroundings
 
@@ -80,7 +83,11 @@ class CompressedTensors:
         return Scheme(name, "v2", parameters, self._block_size())
 
     def attention(self) -> Scheme | None:
-        if self.kv_cache is None or not _static_fp8(self.kv_cache):
+        if self.kv_cache is None:
+            return None
+        if not isinstance(self.kv_cache, Mapping):
+            raise Refused(f"kv_cache_scheme must be an object, got {self.kv_cache!r}")
+        if not _static_fp8(self.kv_cache):
             return None
         return kv_cache_scheme("CompressedTensorsKVCacheMethod")
 
@@ -206,7 +213,7 @@ def read(config: Mapping[str, Any], surroundings: Surroundings) -> CompressedTen
         format=layout,
         groups={t: g for name, group in groups.items() for t, g in _group(name, group, layout)},
         ignore=config.get("ignore", []),
-        kv_cache=_kv_cache(config.get("kv_cache_scheme")),
+        kv_cache=config.get("kv_cache_scheme"),
         sparsity=_sparsity(config.get("sparsity_config")),
         surroundings=surroundings,
     )
@@ -245,12 +252,6 @@ def _text(entry: object) -> str:
 
 def _any_matches(ignored: Iterable[object], name: str) -> bool:
     return any(suffix_or_regex(_text(entry), name) for entry in ignored)
-
-
-def _kv_cache(value: Any) -> Mapping[str, Any] | None:
-    if value is not None and not isinstance(value, Mapping):
-        raise Refused(f"kv_cache_scheme must be an object, got {value!r}")
-    return value
 
 
 def _sparsity(value: Any) -> Sparsity | None:

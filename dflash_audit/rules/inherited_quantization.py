@@ -1,0 +1,62 @@
+"""The draft suffers from the server's --quantization, which was meant for the target.
+
+SGLang gives a draft the target's `--quantization`, unless it is told another one, and only a
+`quantization_config` of the draft's own prevails over it.
+
+## Why it matters
+
+A dense draft is then asked for a quantization config that it does not have, or built for tensors that it
+does not hold. The server stops, or the draft runs on what was in memory.
+
+## Example
+
+Before:
+
+    sglang serve --model-path TARGET --quantization awq --speculative-draft-model-path DRAFT
+
+After:
+
+    sglang serve --model-path TARGET --quantization awq --speculative-draft-model-path DRAFT \\
+        --speculative-draft-model-quantization unquant
+
+## How to fix
+
+Start the server with `--speculative-draft-model-quantization unquant`, and name it in the model card.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from dflash_audit.checkpoint import Checkpoint
+from dflash_audit.engine_run import Conditions, EngineRun
+from dflash_audit.engines import ENGINES
+from dflash_audit.finding import Finding
+from dflash_audit.rules.sglang_draft import SGLANG
+from dflash_audit.stored import faults
+
+
+def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iterator[Finding]:
+    """One finding if the engine serves the draft as dense, and not under the server's --quantization.
+
+    Source: SGLang 0.5.23 `srt/arg_groups/serving_hook.py`, `speculative_draft_model_quantization`.
+    Public record: sglang#28196.
+    """
+    if run.engine not in SGLANG or conditions.quantization is None or not _fails(run):
+        return
+    bare = ENGINES[run.engine].replay(checkpoint, replace(conditions, quantization=None))
+    if bare.skipped is not None or bare.quantization is not None or _fails(bare):
+        return
+    flag = f"--quantization {conditions.quantization}"
+    yield Finding(
+        rule="inherited-quantization",
+        severity="warning",
+        engine=run.engine,
+        subject=flag,
+        message=f"The draft is dense and inherits {flag} from the server: without it {run.engine} serves it.",
+        hint="Start the server with --speculative-draft-model-quantization unquant.",
+        subjects=(flag,),
+    )
+
+
+def _fails(run: EngineRun) -> bool:
+    return run.refusal is not None or faults(run) > 0

@@ -1,0 +1,53 @@
+"""Hints that a spelling of the ignore list takes the place of; no rule of its own."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from dflash_audit.engine_run import Conditions, EngineRun
+from dflash_audit.facts import Facts
+from dflash_audit.finding import Finding
+
+MENDED: Final = frozenset(
+    (
+        "dead-ignore-entry",
+        "dead-target-entry",
+        "dropped-tensor",
+        "lossy-cast",
+        "refused-build",
+        "refused-load",
+        "unfilled-parameter",
+        "unread-packed-mapping",
+        "wrong-ignore-entry",
+    )
+)
+"""Rules whose findings another list may mend."""
+
+Judge = Callable[[EngineRun], Iterable[Finding]]
+
+
+def with_spelling(
+    findings: Sequence[Finding], facts: Facts, conditions: Conditions, judge: Judge
+) -> list[Finding]:
+    """The findings, where those that are gone under the spelled list say that list for a hint.
+
+    `judge` gives an engine's findings on a replay with that list.
+    """
+    if not any(finding.rule in MENDED for finding in findings):
+        return [*findings]
+    # Only here: most audits find nothing to spell and do without the import.
+    from dflash_audit.spelling import spelled
+
+    spelling = spelled(facts.checkpoint, facts.runs, conditions)
+    if spelling is None:
+        return [*findings]
+    left = {_key(again) for run in spelling.runs for again in judge(run)}
+    advice = spelling.advice()
+    return [
+        replace(finding, hint=advice) if finding.rule in MENDED and _key(finding) not in left else finding
+        for finding in findings
+    ]
+
+
+def _key(finding: Finding) -> tuple[str, str | None, str]:
+    return finding.rule, finding.engine, finding.subject
