@@ -7,9 +7,9 @@ from dflash_audit.engines import DEFAULT, ENGINES
 from dflash_audit.errors import Unreadable
 from dflash_audit.facts import Facts
 from dflash_audit.finding import Severity
+from dflash_audit.judge import judge
 from dflash_audit.report import Report
-from dflash_audit.rules import judge
-from dflash_audit.source import origin, read_source
+from dflash_audit.sources.source import origin, read_source
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ def audit(request: Request) -> Report:
         runs = tuple(engine.replay(checkpoint, request.conditions) for engine in ENGINES.values())
     except Unreadable as error:
         return Report(origin(request.source, request.revision), error=error)
-    findings, skips = judge(Facts(checkpoint, runs, request.gating), request.conditions)
+    findings, skips = judge(Facts(checkpoint, runs, request.gating, request.conditions))
     return Report(
         checkpoint.origin,
         checkpoint=checkpoint,

@@ -16,10 +16,10 @@ from dflash_audit.engine_run import Conditions
 from dflash_audit.engines import DEFAULT, ENGINES
 from dflash_audit.formats import render, tree_text
 from dflash_audit.formats.screen import Screen
-from dflash_audit.progress import waiting
 from dflash_audit.report import PASSED, UNREADABLE, Report
 from dflash_audit.rules import RULES, page, title
-from dflash_audit.source import find_repo
+from dflash_audit.sources.progress import waiting
+from dflash_audit.sources.source import find_repo
 
 app = typer.Typer(
     name="dflash-audit",

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from dflash_audit.checkpoint import Tensor
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.loadplan import LoadPlan
+from dflash_audit.sources.checkpoint import Tensor
 from dflash_audit.tree import FUSED, Module
 
 

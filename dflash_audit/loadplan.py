@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from dflash_audit.checkpoint import Tensor
 from dflash_audit.dtypes import DENSE_FLOATS
 from dflash_audit.refusal import Refusal
+from dflash_audit.sources.checkpoint import Tensor
 from dflash_audit.tree import FUSED, Kind, Module, Parameter, Tree
 
 Shard = str | int

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from dflash_audit.checkpoint import Checkpoint, Origin
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.errors import Unreadable
 from dflash_audit.finding import SEVERITIES, Finding, Severity, Skip
+from dflash_audit.sources.checkpoint import Checkpoint, Origin
 from dflash_audit.verdict import Verdict, verdict
 
 PASSED: Final = 0

@@ -9,7 +9,7 @@ them is what `tests/parity` holds, and that the page is up to date as well.
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +21,21 @@ from parity.case import Case, recorded  # noqa: E402
 from dflash_audit.engines.sglang.draft import CLASSES  # noqa: E402
 from dflash_audit.quantization import METHODS  # noqa: E402
 
+Labels = Callable[[Case], Iterator[str]]
+
 GROUPS = ("cases", "fuzz", "random", "regressions", "rules", "published")
 ENGINES = ("sglang-0.5.23", "sglang-next")
 
 HEAD = """\
 # Parity with the real engine
 
-A verdict of this audit equals the engine's, or it is a bug. Each case in `fixtures/` holds a checkpoint's layout and what
-the real SGLang 0.5.23 did with it (`sglang-0.5.23`), and the same release with the change that makes the next one
-(`sglang-next`): the class, the stage and the tensor of a refusal, every parameter with its shape and dtype, the name
-under which the quantization config was asked about each linear, where each tensor went, what was dropped, cast, taken in
-another size, and what nothing filled. `tests/parity` holds the audit to all of it, and to the verdicts, the lossy casts
-and the excused drops that follow from it.
+A verdict of this audit equals the engine's, or it is a bug. Each case in `fixtures/` holds a checkpoint's
+layout and what the real SGLang 0.5.23 did with it (`sglang-0.5.23`), and the same release with the change
+that makes the next one (`sglang-next`): the class, the stage and the tensor of a refusal, every parameter
+with its shape and dtype, the name under which the quantization config was asked about each linear, where
+each tensor went, what was dropped, cast, taken in another size, and what nothing filled. `tests/parity`
+holds the audit to all of it, and to the verdicts, the lossy casts and the excused drops that follow from
+it.
 
 This page is written by `scripts/parity_page.py`, and a test checks that it is up to date.
 """
@@ -44,15 +47,16 @@ MEASURED = """\
 |---|---|---|---|
 | 2026-11-29 | SGLang 0.5.23, transformers 5.19.0, compressed-tensors 0.18.0 | MEASURED | 0 |
 
-`scripts/random_cases.py` makes such cases, `scripts/record_cases.py` records them with a real SGLang, which runs on a CPU
-here and is told that it is on an H200.
+`scripts/random_cases.py` makes such cases, `scripts/record_cases.py` records them with a real SGLang, which
+runs on a CPU here and is told that it is on an H200.
 
 ## Where the audit leaves the record on purpose
 
-- A Nemotron 3.5 draft with attention sinks is refused by a server on default flags. The audit builds it and warns of the
-  flag; its cases are recorded with the flag.
-- The record replaces the rotary embedding and the check of a scheme against the card, which need a GPU. The audit follows
-  the engine's source there: an unknown rope type and a method that the card cannot run are refused.
+- A Nemotron 3.5 draft with attention sinks is refused by a server on default flags. The audit builds it and
+  warns of the flag; its cases are recorded with the flag.
+- The record replaces the rotary embedding and the check of a scheme against the card, which need a GPU. The
+  audit follows the engine's source there: an unknown rope type and a method that the card cannot run are
+  refused.
 - A class or method that the audit does not replay is `skipped`, whatever the engine does.
 - Refusals after the load, while weights are repacked for a kernel, are not recorded and not replayed.
 """
@@ -65,11 +69,11 @@ def main() -> None:
         HEAD,
         f"{len(cases)} cases are recorded, {sum(len(case.records) for case in cases)} records in all.\n",
         "## Draft classes\n",
-        table("class", Counter(label for case in cases for label in classes(case)), served(cases, classes), CLASSES),
+        table("class", cases, classes, CLASSES),
         "## Quantization methods\n",
-        table("method", Counter(label for case in cases for label in methods(case)), served(cases, methods), METHODS),
+        table("method", cases, methods, METHODS),
         "## Layouts of compressed-tensors\n",
-        table("layout", Counter(label for case in cases for label in layouts(case)), served(cases, layouts)),
+        table("layout", cases, layouts),
         MEASURED,
     ]
     print("\n".join(parts), end="")
@@ -110,14 +114,12 @@ def built(record: Mapping[str, Any]) -> bool:
     return "parameters" in record
 
 
-def served(cases: Iterable[Case], labels: Any) -> Counter[str]:
-    """How many of the cases of each label were built by an engine at least."""
-    return Counter(
+def table(title: str, cases: Sequence[Case], labels: Labels, names: Iterable[str] = ()) -> str:
+    """How many cases have each label, how many of them an engine built; `names` are listed at any rate."""
+    counts = Counter(label for case in cases for label in labels(case))
+    builds = Counter(
         label for case in cases if any(map(built, case.records.values())) for label in labels(case)
     )
-
-
-def table(title: str, counts: Counter[str], builds: Counter[str], names: Iterable[str] = ()) -> str:
     rows = sorted({*counts, *names}, key=lambda name: (-counts[name], name))
     lines = [f"| {title} | cases | of them built |", "|---|---|---|"]
     return "\n".join([*lines, *(f"| {name} | {counts[name]} | {builds[name]} |" for name in rows)]) + "\n"

@@ -1,6 +1,6 @@
 """Write docs/published.md: what the audit says of every published layout in the fixtures.
 
-    python scripts/published_page.py > docs/published.md
+python scripts/published_page.py > docs/published.md
 """
 
 import math
@@ -20,9 +20,9 @@ from dflash_audit.dtypes import BITS  # noqa: E402
 HEAD = """\
 # Published layouts
 
-Drafts whose config and tensors are known from public records, at full size, as the real SGLang and this audit see them
-(`fixtures/published`; each has a `source.md` that says what is quoted and what is inferred). The weights are not part of
-them. Verdicts stand as release / next; a warning is listed with its rule.
+Drafts whose config and tensors are known from public records, at full size, as the real SGLang and this
+audit see them (`fixtures/published`; each has a `source.md` that says what is quoted and what is inferred).
+The weights are not part of them. Verdicts stand as release / next; a warning is listed with its rule.
 
 This page is written by `scripts/published_page.py`, and a test checks that it is up to date.
 

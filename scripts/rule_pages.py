@@ -1,6 +1,6 @@
 """Write docs/rules/: a page for each rule, from the docstring of its file, and a list of them.
 
-    python scripts/rule_pages.py docs/rules
+python scripts/rule_pages.py docs/rules
 """
 
 import sys

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from materialize import write_zeros
 
-from dflash_audit.checkpoint import MAX_JSON, File, Origin, Tensor
-from dflash_audit.disk import read_path
 from dflash_audit.errors import Unreadable
-from dflash_audit.weight_files import INDEX
+from dflash_audit.sources.checkpoint import MAX_JSON, File, Origin, Tensor
+from dflash_audit.sources.disk import read_path
+from dflash_audit.sources.weight_files import INDEX
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dflash_audit.kernel_limits import limit
+from dflash_audit.diagnosis.kernel_limits import limit
 from dflash_audit.quantization.compressed_tensors import read as compressed_tensors
 from dflash_audit.quantization.config import QuantConfig, Surroundings
 from dflash_audit.quantization.fp8 import read as fp8

@@ -11,13 +11,14 @@ import pytest
 from materialize import materialize
 from parity.case import FIXTURES
 
-from dflash_audit.checkpoint import Checkpoint, Origin
-from dflash_audit.disk import read_path
 from dflash_audit.engine_run import Conditions
 from dflash_audit.engines import ENGINES
 from dflash_audit.facts import Facts
 from dflash_audit.finding import Finding
-from dflash_audit.rules import RULES, judge
+from dflash_audit.judge import judge
+from dflash_audit.rules import RULES
+from dflash_audit.sources.checkpoint import Checkpoint, Origin
+from dflash_audit.sources.disk import read_path
 
 PUBLISHED = FIXTURES / "published"
 ODD: tuple[Any, ...] = (None, True, 0, -1, 2.5, "x", [], ["a"], [[1]], {}, {"a": 1}, 10**12)
@@ -29,7 +30,7 @@ def draft(folder: Path, scratch: Path) -> Checkpoint:
 
 def findings(checkpoint: Checkpoint) -> list[Finding]:
     runs = tuple(engine.replay(checkpoint, Conditions()) for engine in ENGINES.values())
-    return judge(Facts(checkpoint, runs, frozenset()))[0]
+    return judge(Facts(checkpoint, runs, frozenset(), Conditions()))[0]
 
 
 def found(checkpoint: Checkpoint, rule: str) -> list[Finding]:

@@ -8,13 +8,13 @@ import pytest
 from materialize import materialize, write_zeros
 
 from dflash_audit.audit import Request, audit
-from dflash_audit.disk import read_path
 from dflash_audit.errors import Unreadable
 from dflash_audit.formats import render
 from dflash_audit.formats.screen import Screen
-from dflash_audit.remarks import Remark
 from dflash_audit.report import Report
-from dflash_audit.weight_files import INDEX
+from dflash_audit.sources.disk import read_path
+from dflash_audit.sources.remarks import Remark
+from dflash_audit.sources.weight_files import INDEX
 
 CASE = Path(__file__).parents[1] / "fixtures" / "cases" / "dense-dflash2"
 

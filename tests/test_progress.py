@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from dflash_audit.progress import waiting
+from dflash_audit.sources.progress import waiting
 
 
 class Screen(io.StringIO):
@@ -27,7 +27,7 @@ def shown(terminal: bool, slow: bool, monkeypatch: pytest.MonkeyPatch) -> str:
     screen = Screen(terminal)
     monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr("dflash_audit.progress.PATIENCE", 0.0 if slow else 60.0)
+    monkeypatch.setattr("dflash_audit.sources.progress.PATIENCE", 0.0 if slow else 60.0)
     with waiting("Reading [org]/name ..."):
         if slow and terminal:
             assert screen.written.wait(30)

@@ -11,7 +11,7 @@ from safetensors import SafetensorError, deserialize
 
 from dflash_audit.dtypes import BITS
 from dflash_audit.errors import Unreadable
-from dflash_audit.safetensors_header import MAX_HEADER, Layout, header_length, parse_header
+from dflash_audit.sources.safetensors_header import MAX_HEADER, Layout, header_length, parse_header
 
 INFO = b'"dtype":"F32","shape":[1],"data_offsets":[0,4]'
 

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 from materialize import materialize
 
-from dflash_audit.checkpoint import Origin
-from dflash_audit.disk import read_path
 from dflash_audit.engine_run import Conditions, FlagNeeded
 from dflash_audit.engines.sglang.draft import CLASSES, build
 from dflash_audit.engines.sglang.model_config import derive
 from dflash_audit.engines.sglang.profile import NEXT
 from dflash_audit.engines.sglang.serving import serve_command
 from dflash_audit.hf_config import as_engine_sees
+from dflash_audit.sources.checkpoint import Origin
+from dflash_audit.sources.disk import read_path
 
 CASES = Path(__file__).parents[1] / "fixtures" / "cases"
 COMMIT = "a" * 40

@@ -9,13 +9,13 @@ from materialize import materialize
 from parity.case import FIXTURES, Case
 from parity.expectation import fails
 
-from dflash_audit.checkpoint import Checkpoint
-from dflash_audit.disk import read_path
+from dflash_audit.diagnosis.ignore_lists import entries_at, place_of, with_list
+from dflash_audit.diagnosis.spelling import Spelling, spelled
+from dflash_audit.diagnosis.stored import faults
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.engines import ENGINES
-from dflash_audit.ignore_lists import entries_at, place_of, with_list
-from dflash_audit.spelling import Spelling, spelled
-from dflash_audit.stored import faults
+from dflash_audit.sources.checkpoint import Checkpoint
+from dflash_audit.sources.disk import read_path
 
 RELEASE, NEXT = "sglang-0.5.23", "sglang-next"
 BOTH = (RELEASE, NEXT)

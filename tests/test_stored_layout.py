@@ -2,9 +2,9 @@
 
 import pytest
 
-from dflash_audit.checkpoint import Tensor
-from dflash_audit.stored import Stored, stored_modules
-from dflash_audit.stored_layout import layout
+from dflash_audit.diagnosis.stored import Stored, stored_modules
+from dflash_audit.diagnosis.stored_layout import layout
+from dflash_audit.sources.checkpoint import Tensor
 
 INPUTS = 256
 

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Final, Protocol
 
-from dflash_audit.checkpoint import Checkpoint
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.engines.sglang.profile import NEXT, RELEASE_0_5_23
 from dflash_audit.engines.sglang.replay import SGLang
+from dflash_audit.sources.checkpoint import Checkpoint
 
 
 class Engine(Protocol):

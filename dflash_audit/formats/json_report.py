@@ -4,13 +4,13 @@ import json
 from typing import Any, Final
 
 from dflash_audit import __version__
-from dflash_audit.checkpoint import Checkpoint, Tensor
 from dflash_audit.drops import excuse
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
 from dflash_audit.formats.screen import Screen
 from dflash_audit.loadplan import LoadPlan
 from dflash_audit.report import Report
+from dflash_audit.sources.checkpoint import Checkpoint, Tensor
 
 SCHEMA_VERSION: Final = 1
 

@@ -28,10 +28,10 @@ set it. If it does not, set `sample_from_anchor` to false.
 
 from collections.abc import Iterator
 
-from dflash_audit.checkpoint import Checkpoint
+from dflash_audit.diagnosis.sglang_draft import read_draft
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
-from dflash_audit.rules.sglang_draft import read_draft
+from dflash_audit.sources.checkpoint import Checkpoint
 
 DECLARED = ("sample_from_anchor", "query_zero_predicts_next")
 

@@ -28,10 +28,10 @@ other, or leave the other out.
 
 from collections.abc import Iterator
 
-from dflash_audit.checkpoint import Checkpoint
+from dflash_audit.diagnosis.sglang_draft import read_draft, whole_list
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
-from dflash_audit.rules.sglang_draft import read_draft, whole_list
+from dflash_audit.sources.checkpoint import Checkpoint
 
 KEY = "eagle_aux_hidden_state_layer_ids"
 

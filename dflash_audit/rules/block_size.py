@@ -27,11 +27,11 @@ overrides it: the same number for DFlash, one more for DSpark.
 
 from collections.abc import Iterator
 
-from dflash_audit.checkpoint import Checkpoint
+from dflash_audit.diagnosis.sglang_draft import Draft, read_draft, whole
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.engines.sglang.dflash_config import DEFAULT_BLOCK_SIZE
 from dflash_audit.finding import Finding
-from dflash_audit.rules.sglang_draft import Draft, read_draft, whole
+from dflash_audit.sources.checkpoint import Checkpoint
 
 DEFAULT_GAMMA = 7
 """Source: SGLang 0.5.23 `dspark_config.py`, `DEFAULT_DSPARK_GAMMA`."""

@@ -22,11 +22,11 @@ Set `dtype` (or the older `torch_dtype`) to the dtype that the tensors are store
 
 from collections.abc import Iterator
 
-from dflash_audit.checkpoint import Checkpoint
+from dflash_audit.diagnosis.sglang_draft import Draft, read_draft
 from dflash_audit.dtypes import DENSE_FLOATS, TORCH
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
-from dflash_audit.rules.sglang_draft import Draft, read_draft
+from dflash_audit.sources.checkpoint import Checkpoint
 
 KEYS = ("dtype", "torch_dtype")
 

@@ -25,14 +25,14 @@ and add one for the names that the message quotes.
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from dflash_audit.diagnosis.ignore_lists import matches
+from dflash_audit.diagnosis.stored import State, is_linear, stored_modules, takes_dense
 from dflash_audit.drops import owner
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
 from dflash_audit.fold import fold, title
-from dflash_audit.ignore_lists import matches
 from dflash_audit.loadplan import LoadPlan
 from dflash_audit.quantization.config import QuantConfig
-from dflash_audit.stored import State, is_linear, stored_modules, takes_dense
 from dflash_audit.tree import Module
 
 

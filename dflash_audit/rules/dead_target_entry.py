@@ -29,16 +29,16 @@ name the layers as every engine does: fused and by shard, under any prefix.
 import json
 from collections.abc import Iterator, Mapping
 
-from dflash_audit.checkpoint import Checkpoint
+from dflash_audit.diagnosis.ignore_lists import DIALECTS, pattern, place_of, with_list
+from dflash_audit.diagnosis.stored import State, faults, stored_in
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.engines import ENGINES
 from dflash_audit.finding import Finding
 from dflash_audit.fold import fold
-from dflash_audit.ignore_lists import DIALECTS, pattern, place_of, with_list
 from dflash_audit.match import exact_or_regex
 from dflash_audit.quantization.compressed_tensors.config import CompressedTensors
 from dflash_audit.refusal import Refused
-from dflash_audit.stored import State, faults, stored_in
+from dflash_audit.sources.checkpoint import Checkpoint
 from dflash_audit.tree import Module
 
 

@@ -28,12 +28,12 @@ disk. If the draft has no such module, restore the config key that builds it (`c
 
 from collections.abc import Iterator
 
-from dflash_audit.checkpoint import Tensor
 from dflash_audit.drops import dropped, owner
 from dflash_audit.dtypes import DENSE_FLOATS, TORCH
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
 from dflash_audit.fold import pattern, title
+from dflash_audit.sources.checkpoint import Tensor
 from dflash_audit.tree import Module
 
 

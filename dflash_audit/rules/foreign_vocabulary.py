@@ -24,10 +24,10 @@ Serve the draft with an engine that uses its own tables, or train it over the ta
 
 from collections.abc import Iterator
 
-from dflash_audit.checkpoint import Checkpoint
+from dflash_audit.diagnosis.sglang_draft import read_draft, whole
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
-from dflash_audit.rules.sglang_draft import read_draft, whole
+from dflash_audit.sources.checkpoint import Checkpoint
 
 TABLES = ("embed_tokens.weight", "lm_head.weight")
 

@@ -27,12 +27,12 @@ mean the output of the layer: a list called `eagle_aux_hidden_state_layer_ids` c
 
 from collections.abc import Iterator
 
-from dflash_audit.checkpoint import Checkpoint
+from dflash_audit.diagnosis.sglang_draft import Draft, read_draft, whole, whole_list
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.engines.sglang import dflash_config
 from dflash_audit.finding import Finding
 from dflash_audit.refusal import Refused
-from dflash_audit.rules.sglang_draft import Draft, read_draft, whole, whole_list
+from dflash_audit.sources.checkpoint import Checkpoint
 
 
 def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:

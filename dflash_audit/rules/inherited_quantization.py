@@ -27,12 +27,12 @@ Start the server with `--speculative-draft-model-quantization unquant`, and name
 from collections.abc import Iterator
 from dataclasses import replace
 
-from dflash_audit.checkpoint import Checkpoint
+from dflash_audit.diagnosis.sglang_draft import SGLANG
+from dflash_audit.diagnosis.stored import faults
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.engines import ENGINES
 from dflash_audit.finding import Finding
-from dflash_audit.rules.sglang_draft import SGLANG
-from dflash_audit.stored import faults
+from dflash_audit.sources.checkpoint import Checkpoint
 
 
 def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iterator[Finding]:

@@ -27,13 +27,13 @@ by row, NVFP4). Where it comes from the ranks, use fewer.
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from dflash_audit.checkpoint import Checkpoint
+from dflash_audit.diagnosis.kernel_limits import Limit, Stage, limit
+from dflash_audit.diagnosis.sglang_draft import SGLANG
+from dflash_audit.diagnosis.stored import disagreements
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.finding import Finding
 from dflash_audit.fold import title
-from dflash_audit.kernel_limits import Limit, Stage, limit
-from dflash_audit.rules.sglang_draft import SGLANG
-from dflash_audit.stored import disagreements
+from dflash_audit.sources.checkpoint import Checkpoint
 
 
 def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iterator[Finding]:

@@ -34,11 +34,11 @@ import json
 from collections.abc import Iterator
 from typing import Final
 
-from dflash_audit.checkpoint import Checkpoint
+from dflash_audit.diagnosis.sglang_draft import Draft, read_draft
+from dflash_audit.diagnosis.tensor_clues import SUBJECTS, Clue, Subject
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
-from dflash_audit.rules.sglang_draft import Draft, read_draft
-from dflash_audit.rules.tensor_clues import SUBJECTS, Clue, Subject
+from dflash_audit.sources.checkpoint import Checkpoint
 
 PLACES: Final = ("dflash_config", "dspark_config")
 """Objects of config.json that hold keys of a draft."""

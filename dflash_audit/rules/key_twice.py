@@ -30,10 +30,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dflash_audit.checkpoint import Checkpoint
+from dflash_audit.diagnosis.sglang_draft import Draft, read_draft
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
-from dflash_audit.rules.sglang_draft import Draft, read_draft
+from dflash_audit.sources.checkpoint import Checkpoint
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,10 +30,10 @@ again.
 from collections.abc import Iterator
 from typing import Final
 
-from dflash_audit.checkpoint import Checkpoint
+from dflash_audit.diagnosis.sglang_draft import Draft, read_draft
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding, Severity
-from dflash_audit.rules.sglang_draft import Draft, read_draft
+from dflash_audit.sources.checkpoint import Checkpoint
 
 FILE: Final = "mask_embedding.pt"
 SERVE_LOCALLY: Final = f"Download the repo, and serve from the folder that holds {FILE}."

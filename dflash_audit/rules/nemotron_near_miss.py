@@ -28,13 +28,13 @@ served by this version as what it is.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dflash_audit.checkpoint import Checkpoint
+from dflash_audit.diagnosis.sglang_draft import SGLANG
+from dflash_audit.diagnosis.stored import stored_modules
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.engines.sglang.dflash_config import is_nemotron_35, nested
 from dflash_audit.finding import Finding
 from dflash_audit.refusal import Refused
-from dflash_audit.rules.sglang_draft import SGLANG
-from dflash_audit.stored import stored_modules
+from dflash_audit.sources.checkpoint import Checkpoint
 
 ARCHITECTURES = ("DFlashDraftModel", "Qwen3DSparkModel")
 ALGORITHM = "W4A16_NVFP4"

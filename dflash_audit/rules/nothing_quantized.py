@@ -26,9 +26,9 @@ quantize a dense draft, pass `--speculative-draft-model-quantization fp8` to it.
 
 from collections.abc import Iterator, Sequence
 
+from dflash_audit.diagnosis.stored import State, disagreements, stored_modules
 from dflash_audit.facts import Facts
 from dflash_audit.finding import Finding
-from dflash_audit.stored import State, disagreements, stored_modules
 
 DECLARATIONS = ("quantization_config", "compression_config")
 FILE = "hf_quant_config.json"

@@ -27,12 +27,12 @@ of compute capability 10.0 or more.
 
 from collections.abc import Iterable, Iterator
 
-from dflash_audit.checkpoint import Checkpoint
+from dflash_audit.diagnosis.kernel_limits import NATIVE_FP4
+from dflash_audit.diagnosis.sglang_draft import SGLANG
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.finding import Finding, Severity
 from dflash_audit.fold import title
-from dflash_audit.kernel_limits import NATIVE_FP4
-from dflash_audit.rules.sglang_draft import SGLANG
+from dflash_audit.sources.checkpoint import Checkpoint
 from dflash_audit.tree import Module
 
 FLASHINFER = range(100, 110)

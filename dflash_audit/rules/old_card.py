@@ -25,10 +25,10 @@ Serve on a card of compute capability 8.0 or more.
 
 from collections.abc import Iterator
 
-from dflash_audit.checkpoint import Checkpoint
+from dflash_audit.diagnosis.sglang_draft import SGLANG
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.finding import Finding
-from dflash_audit.rules.sglang_draft import SGLANG
+from dflash_audit.sources.checkpoint import Checkpoint
 
 LEAST = 75
 BF16 = 80

@@ -26,12 +26,12 @@ Serve on as many ranks as the finding names, or quantize by row in place of by b
 from collections.abc import Iterator
 from dataclasses import replace
 
-from dflash_audit.checkpoint import Checkpoint
+from dflash_audit.diagnosis.kernel_limits import limit
+from dflash_audit.diagnosis.stored import faults
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.engines import ENGINES
 from dflash_audit.finding import Finding
-from dflash_audit.kernel_limits import limit
-from dflash_audit.stored import faults
+from dflash_audit.sources.checkpoint import Checkpoint
 
 
 def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iterator[Finding]:

@@ -28,9 +28,9 @@ target of the quantization config matches a layer, keep `"targets": ["Linear"]` 
 
 from collections.abc import Iterator
 
+from dflash_audit.diagnosis.stopped import stopped
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
-from dflash_audit.rules.stopped import stopped
 
 
 def find(run: EngineRun) -> Iterator[Finding]:

@@ -31,10 +31,10 @@ Write the config anew: the fields of `transformer_layer_config` at the top, the 
 from collections.abc import Iterator
 from typing import Final
 
-from dflash_audit.checkpoint import Checkpoint
+from dflash_audit.diagnosis.sglang_draft import SGLANG
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
-from dflash_audit.rules.sglang_draft import SGLANG
+from dflash_audit.sources.checkpoint import Checkpoint
 
 MARKS: Final = ("speculators_model_type", "speculators_config", "transformer_layer_config")
 

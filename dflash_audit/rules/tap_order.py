@@ -27,10 +27,10 @@ columns of `fc.weight` put into ascending order too.
 
 from collections.abc import Iterator
 
-from dflash_audit.checkpoint import Checkpoint
+from dflash_audit.diagnosis.sglang_draft import Draft, read_draft, whole_list
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
-from dflash_audit.rules.sglang_draft import Draft, read_draft, whole_list
+from dflash_audit.sources.checkpoint import Checkpoint
 
 
 def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:

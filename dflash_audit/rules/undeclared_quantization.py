@@ -26,12 +26,12 @@ Restore the config that the quantizer wrote: the finding says which layout the t
 
 from collections.abc import Iterator, Sequence
 
+from dflash_audit.diagnosis.stored import State, Stored, disagreements, stored_in
+from dflash_audit.diagnosis.stored_layout import layout
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.facts import Facts
 from dflash_audit.finding import Finding
 from dflash_audit.fold import title
-from dflash_audit.stored import State, Stored, disagreements, stored_in
-from dflash_audit.stored_layout import layout
 from dflash_audit.tree import Module
 
 

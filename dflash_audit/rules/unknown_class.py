@@ -25,9 +25,9 @@ LiLiCorrDraftModel or Qwen3DSparkModel. If its name is right, serve it with an e
 
 from collections.abc import Iterator
 
+from dflash_audit.diagnosis.stopped import stopped
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
-from dflash_audit.rules.stopped import stopped
 
 
 def find(run: EngineRun) -> Iterator[Finding]:

@@ -27,12 +27,12 @@ each.
 
 from collections.abc import Iterator
 
-from dflash_audit.checkpoint import Checkpoint
+from dflash_audit.diagnosis.ignore_lists import LIST_KEYS, config_at, entries, entries_at, place_of, with_list
+from dflash_audit.diagnosis.stored import faults
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.engines import ENGINES
 from dflash_audit.finding import Finding
-from dflash_audit.ignore_lists import LIST_KEYS, config_at, entries, entries_at, place_of, with_list
-from dflash_audit.stored import faults
+from dflash_audit.sources.checkpoint import Checkpoint
 
 
 def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iterator[Finding]:

@@ -28,11 +28,11 @@ cannot serve the draft as it was trained: name the engine that can in the model 
 
 from collections.abc import Iterator
 
-from dflash_audit.checkpoint import Checkpoint
+from dflash_audit.diagnosis.sglang_draft import read_draft
+from dflash_audit.diagnosis.unread_keys import UNREAD
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
-from dflash_audit.rules.sglang_draft import read_draft
-from dflash_audit.rules.unread_keys import UNREAD
+from dflash_audit.sources.checkpoint import Checkpoint
 
 
 def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:

@@ -27,11 +27,11 @@ Name the fused layer and its shards both. Do not count on a map in config.json.
 
 from collections.abc import Iterator, Mapping
 
-from dflash_audit.checkpoint import Checkpoint
+from dflash_audit.diagnosis.sglang_draft import SGLANG
+from dflash_audit.diagnosis.stored import disagreements
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
-from dflash_audit.rules.sglang_draft import SGLANG
-from dflash_audit.stored import disagreements
+from dflash_audit.sources.checkpoint import Checkpoint
 
 KEY = "packed_modules_mapping"
 

@@ -25,11 +25,11 @@ Export the module again with its scale, or dense.
 
 from collections.abc import Iterator, Sequence
 
+from dflash_audit.diagnosis.stored import State, stored_modules
 from dflash_audit.drops import owner
 from dflash_audit.facts import Facts
 from dflash_audit.finding import Finding
 from dflash_audit.fold import title
-from dflash_audit.stored import State, stored_modules
 
 
 def find(facts: Facts, findings: Sequence[Finding]) -> Iterator[Finding]:

@@ -27,13 +27,13 @@ Nothing has to be. Measure acceptance and speed on the card that will serve.
 
 from collections.abc import Iterator
 
-from dflash_audit.checkpoint import Checkpoint
+from dflash_audit.diagnosis.kernel_limits import NATIVE_FP4, NATIVE_FP8
+from dflash_audit.diagnosis.sglang_draft import SGLANG
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.finding import Finding
 from dflash_audit.fold import title
-from dflash_audit.kernel_limits import NATIVE_FP4, NATIVE_FP8
 from dflash_audit.quantization.compressed_tensors.config import CompressedTensors
-from dflash_audit.rules.sglang_draft import SGLANG
+from dflash_audit.sources.checkpoint import Checkpoint
 from dflash_audit.tree import Module
 
 

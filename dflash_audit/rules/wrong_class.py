@@ -29,10 +29,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from dflash_audit.checkpoint import Checkpoint
+from dflash_audit.diagnosis.sglang_draft import DSPARK, SELECTORS, SGLANG, read_draft
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
-from dflash_audit.rules.sglang_draft import DSPARK, SELECTORS, SGLANG, read_draft
+from dflash_audit.sources.checkpoint import Checkpoint
 
 PLAIN: Final = "DFlashDraftModel"
 

@@ -26,11 +26,11 @@ layers out of the recipe, and quantize again.
 
 from collections.abc import Iterator
 
+from dflash_audit.diagnosis.ignore_lists import matches
+from dflash_audit.diagnosis.stored import State, disagreements
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
 from dflash_audit.fold import title
-from dflash_audit.ignore_lists import matches
-from dflash_audit.stored import State, disagreements
 from dflash_audit.tree import Module
 
 

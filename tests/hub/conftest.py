@@ -18,7 +18,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
 def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The waits between attempts in seconds, which are not waited for."""
     waits: list[float] = []
-    monkeypatch.setattr("dflash_audit.hub.sleep", waits.append)
+    monkeypatch.setattr("dflash_audit.sources.hub.sleep", waits.append)
     return waits
 
 

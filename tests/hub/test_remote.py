@@ -12,9 +12,9 @@ import pytest
 from hub.drafts import INDEX, Layout, config, layout, report, sharded, single, weights, write
 from hub.fake_hub import Failure, FakeHub, Repo, serve
 
-from dflash_audit.disk import read_path
-from dflash_audit.hub import FIRST_READ, WAITS
-from dflash_audit.source import read_source
+from dflash_audit.sources.disk import read_path
+from dflash_audit.sources.hub import FIRST_READ, WAITS
+from dflash_audit.sources.source import read_source
 
 NAME = "org/draft"
 

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from dflash_audit.checkpoint import Tensor
 from dflash_audit.dtypes import TORCH
 from dflash_audit.engines.sglang.draft import BuiltDraft
 from dflash_audit.engines.sglang.profile import Profile
 from dflash_audit.engines.sglang.weight_loaders import Incoming, place
 from dflash_audit.loadplan import Fill, LoadPlan, Shard, Slot, empty_plan
 from dflash_audit.refusal import Refused
+from dflash_audit.sources.checkpoint import Tensor
 from dflash_audit.tree import FUSED
 
 STACKED: Final[tuple[tuple[str, str, Shard], ...]] = tuple(

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Final
 
-from dflash_audit.checkpoint import Checkpoint
 from dflash_audit.engine_run import Conditions, EngineRun, FlagNeeded
 from dflash_audit.engines.sglang.architectures import draft_class
 from dflash_audit.engines.sglang.conversions import Config
@@ -17,6 +16,7 @@ from dflash_audit.hf_config import as_engine_sees, reads_params_json
 from dflash_audit.quantization.config import Surroundings
 from dflash_audit.quantization.resolve import read_config, settle
 from dflash_audit.refusal import NotModelled, Refusal, Refused, Stage
+from dflash_audit.sources.checkpoint import Checkpoint
 
 SINKS_BACKEND: Final = "trtllm_mha"
 SINKS_FLAG: Final = FlagNeeded(

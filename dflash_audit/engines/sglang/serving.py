@@ -7,9 +7,9 @@ size is the whole verify window, a DSpark server's the tokens proposed in it.
 import shlex
 from collections.abc import Iterable
 
-from dflash_audit.checkpoint import Origin
 from dflash_audit.engine_run import FlagNeeded
 from dflash_audit.engines.sglang.draft import BuiltDraft
+from dflash_audit.sources.checkpoint import Origin
 
 
 def serve_command(built: BuiltDraft, draft: Origin, flags: Iterable[FlagNeeded]) -> tuple[str, ...]:

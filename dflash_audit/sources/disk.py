@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from dflash_audit.checkpoint import MAX_JSON, Checkpoint, Origin
 from dflash_audit.errors import Unreadable
-from dflash_audit.reading import read_folder
-from dflash_audit.safetensors_header import PREFIX, header_length, parse_header
-from dflash_audit.weight_files import WEIGHTS, WeightFile, other_format
+from dflash_audit.sources.checkpoint import MAX_JSON, Checkpoint, Origin
+from dflash_audit.sources.reading import read_folder
+from dflash_audit.sources.safetensors_header import PREFIX, header_length, parse_header
+from dflash_audit.sources.weight_files import WEIGHTS, WeightFile, other_format
 
 
 def read_path(source: str | os.PathLike[str]) -> Checkpoint:

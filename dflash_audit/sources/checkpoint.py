@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from dflash_audit.errors import Unreadable
-from dflash_audit.remarks import Remark
+from dflash_audit.sources.remarks import Remark
 
 CONFIG: Final = "config.json"
 

@@ -9,11 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dflash_audit.checkpoint import Checkpoint
-from dflash_audit.engine_run import Conditions, EngineRun
-from dflash_audit.engines import ENGINES
-from dflash_audit.fold import title
-from dflash_audit.ignore_lists import (
+from dflash_audit.diagnosis.ignore_lists import (
     DIALECTS,
     Dialect,
     Place,
@@ -23,8 +19,12 @@ from dflash_audit.ignore_lists import (
     place_of,
     with_list,
 )
+from dflash_audit.diagnosis.stored import State, disagreements, faults, state_of, stored_in, stored_modules
+from dflash_audit.engine_run import Conditions, EngineRun
+from dflash_audit.engines import ENGINES
+from dflash_audit.fold import title
 from dflash_audit.quantization.config import QuantConfig
-from dflash_audit.stored import State, disagreements, faults, state_of, stored_in, stored_modules
+from dflash_audit.sources.checkpoint import Checkpoint
 
 
 @dataclass(frozen=True, slots=True)

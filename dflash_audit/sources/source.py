@@ -3,11 +3,11 @@
 import os
 from dataclasses import replace
 
-from dflash_audit.checkpoint import Checkpoint, Origin
-from dflash_audit.disk import read_path
 from dflash_audit.errors import Unreadable
-from dflash_audit.repo import SCHEME, Repo, parse_repo
-from dflash_audit.weight_files import WEIGHTS
+from dflash_audit.sources.checkpoint import Checkpoint, Origin
+from dflash_audit.sources.disk import read_path
+from dflash_audit.sources.repo import SCHEME, Repo, parse_repo
+from dflash_audit.sources.weight_files import WEIGHTS
 
 
 def find_repo(source: str) -> Repo | None:
@@ -40,7 +40,7 @@ def read_source(source: str, revision: str | None) -> Checkpoint:
     if revision is not None and repo.revision not in (None, revision):
         raise Unreadable("no-such-revision", source, f"another revision than --revision {revision}")
     # Only here, because it takes a moment to import: an audit of a folder does without.
-    from dflash_audit.hub import read_repo
+    from dflash_audit.sources.hub import read_repo
 
     return read_repo(replace(repo, revision=repo.revision or revision))
 

@@ -44,14 +44,14 @@ from huggingface_hub.utils import (  # type: ignore[attr-defined] # exported, th
 )
 
 from dflash_audit import __version__
-from dflash_audit.checkpoint import MAX_JSON, Checkpoint, Origin
-from dflash_audit.disk import DiskFolder
 from dflash_audit.errors import Unreadable
-from dflash_audit.reading import JSON, read_folder
-from dflash_audit.remarks import Remark
-from dflash_audit.repo import Repo
-from dflash_audit.safetensors_header import PREFIX, header_length, parse_header
-from dflash_audit.weight_files import WEIGHTS, WeightFile
+from dflash_audit.sources.checkpoint import MAX_JSON, Checkpoint, Origin
+from dflash_audit.sources.disk import DiskFolder
+from dflash_audit.sources.reading import JSON, read_folder
+from dflash_audit.sources.remarks import Remark
+from dflash_audit.sources.repo import Repo
+from dflash_audit.sources.safetensors_header import PREFIX, header_length, parse_header
+from dflash_audit.sources.weight_files import WEIGHTS, WeightFile
 
 PROGRAM: Final = "dflash-audit"
 

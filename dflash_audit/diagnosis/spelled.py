@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from dflash_audit.engine_run import Conditions, EngineRun
+from dflash_audit.engine_run import EngineRun
 from dflash_audit.facts import Facts
 from dflash_audit.finding import Finding
 
@@ -26,9 +26,7 @@ MENDED: Final = frozenset(
 Judge = Callable[[EngineRun], Iterable[Finding]]
 
 
-def with_spelling(
-    findings: Sequence[Finding], facts: Facts, conditions: Conditions, judge: Judge
-) -> list[Finding]:
+def with_spelling(findings: Sequence[Finding], facts: Facts, judge: Judge) -> list[Finding]:
     """The findings, where those that are gone under the spelled list say that list for a hint.
 
     `judge` gives an engine's findings on a replay with that list.
@@ -36,9 +34,9 @@ def with_spelling(
     if not any(finding.rule in MENDED for finding in findings):
         return [*findings]
     # Only here: most audits find nothing to spell and do without the import.
-    from dflash_audit.spelling import spelled
+    from dflash_audit.diagnosis.spelling import spelled
 
-    spelling = spelled(facts.checkpoint, facts.runs, conditions)
+    spelling = spelled(facts.checkpoint, facts.runs, facts.conditions)
     if spelling is None:
         return [*findings]
     left = {_key(again) for run in spelling.runs for again in judge(run)}

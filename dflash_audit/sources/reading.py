@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from dflash_audit.checkpoint import CONFIG, Checkpoint, File, JsonFiles, Origin, Tensor, parse_config
 from dflash_audit.errors import Unreadable
-from dflash_audit.weight_files import (
+from dflash_audit.sources.checkpoint import CONFIG, Checkpoint, File, JsonFiles, Origin, Tensor, parse_config
+from dflash_audit.sources.weight_files import (
     INDEX,
     WEIGHTS,
     WeightFile,

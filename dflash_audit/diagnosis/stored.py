@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from dflash_audit.checkpoint import Tensor
 from dflash_audit.drops import excuse, owner
 from dflash_audit.dtypes import DENSE_FLOATS, TORCH
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.loadplan import LoadPlan
+from dflash_audit.sources.checkpoint import Tensor
 from dflash_audit.tree import Module
 
 WEIGHTS: Final = ("weight", "weight_packed", "qweight")

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dflash_audit.checkpoint import Tensor
+from dflash_audit.diagnosis.sglang_draft import SELECTORS, Draft, one_an_element, whole
 from dflash_audit.engines.sglang.dflash_config import DEFAULT_BLOCK_SIZE
-from dflash_audit.rules.sglang_draft import SELECTORS, Draft, one_an_element, whole
+from dflash_audit.sources.checkpoint import Tensor
 
 INNER: Final = "dflash_config"
 

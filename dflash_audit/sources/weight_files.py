@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from dflash_audit.checkpoint import parse_object
 from dflash_audit.errors import Unreadable
-from dflash_audit.remarks import Remark
-from dflash_audit.safetensors_header import Header
+from dflash_audit.sources.checkpoint import parse_object
+from dflash_audit.sources.remarks import Remark
+from dflash_audit.sources.safetensors_header import Header
 
 WEIGHTS: Final = ".safetensors"
 

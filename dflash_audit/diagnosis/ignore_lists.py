@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from dflash_audit.checkpoint import Checkpoint, JsonFiles
 from dflash_audit.quantization.config import QuantConfig
 from dflash_audit.refusal import NotModelled, Refused
+from dflash_audit.sources.checkpoint import Checkpoint, JsonFiles
 
 CONFIG: Final = "config.json"
 MODELOPT_FILE: Final = "hf_quant_config.json"

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dflash_audit.checkpoint import Checkpoint, Tensor
 from dflash_audit.dtypes import DENSE_FLOATS, TORCH
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.engines.sglang.conversions import Config, integer
@@ -16,6 +15,7 @@ from dflash_audit.engines.sglang.draft import MOST_LAYERS
 from dflash_audit.engines.sglang.load_weights import VENDOR_NAMES
 from dflash_audit.engines.sglang.profile import NEXT, RELEASE_0_5_23
 from dflash_audit.refusal import Refused
+from dflash_audit.sources.checkpoint import Checkpoint, Tensor
 
 SGLANG: Final = frozenset((RELEASE_0_5_23.name, NEXT.name))
 """The engines whose reading of a config these rules know."""

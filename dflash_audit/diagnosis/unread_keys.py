@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from dflash_audit.diagnosis.sglang_draft import SELECTORS, Draft, whole
 from dflash_audit.finding import Severity
 from dflash_audit.fold import ranges
-from dflash_audit.rules.sglang_draft import SELECTORS, Draft, whole
 
 Matters = Callable[[Draft], str | None]
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Final
 
-from dflash_audit.checkpoint import Tensor
-from dflash_audit.stored import Stored
+from dflash_audit.diagnosis.stored import Stored
+from dflash_audit.sources.checkpoint import Tensor
 
 WORD: Final = 32
 """Bits of the integers that packed weights are stored in."""

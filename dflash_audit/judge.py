@@ -1,0 +1,38 @@
+"""Every rule on the facts: what they find, and what they could not look at."""
+
+from collections.abc import Iterator
+
+from dflash_audit.diagnosis.spelled import with_spelling
+from dflash_audit.engine_run import EngineRun
+from dflash_audit.facts import Facts
+from dflash_audit.finding import Finding, Skip
+from dflash_audit.rules import CHECKPOINT_RULES, ENGINE_RULES, LAYOUT_RULES, SERVER_RULES, finder
+
+
+def judge(facts: Facts) -> tuple[list[Finding], list[Skip]]:
+    """The findings of all rules, and the rules that did not look at an engine, with the reason."""
+
+    def on(run: EngineRun) -> Iterator[Finding]:
+        return _engine_findings(run, facts)
+
+    findings = [finding for run in facts.runs for finding in on(run)]
+    findings = with_spelling(findings, facts, on)
+    across = [finding for rule in CHECKPOINT_RULES for finding in finder(rule)(facts, findings)]
+    skips = [
+        Skip(rule, f"{run.engine}: {run.skipped}")
+        for run in facts.runs
+        if run.skipped
+        for rule in (*ENGINE_RULES, *LAYOUT_RULES, *SERVER_RULES)
+    ]
+    return findings + across, skips
+
+
+def _engine_findings(run: EngineRun, facts: Facts) -> Iterator[Finding]:
+    if run.skipped is not None:
+        return
+    for rule in ENGINE_RULES:
+        yield from finder(rule)(run)
+    for rule in LAYOUT_RULES:
+        yield from finder(rule)(run, facts.checkpoint)
+    for rule in SERVER_RULES:
+        yield from finder(rule)(run, facts.checkpoint, facts.conditions)
