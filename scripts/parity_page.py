@@ -101,12 +101,13 @@ def layout(group: Mapping[str, Any], declared: Mapping[str, Any]) -> str:
     weights, inputs = group["weights"], group.get("input_activations")
     words = [
         str(group.get("format") or declared.get("format")),
-        f"{weights.get('type', 'int')}{weights.get('num_bits', 8)}",
+        f"{weights.get('type', 'int')}{int(weights.get('num_bits', 8))}",
         str(weights.get("strategy") or "inferred"),
     ]
     words += ["asymmetric"] if weights.get("symmetric") is False else []
-    words += [f"actorder {weights['actorder']}"] if weights.get("actorder") else []
-    words += ["dynamic inputs" if inputs.get("dynamic") else "static inputs"] if inputs else []
+    order = weights.get("actorder")
+    words += ["activation order"] if order in (True, "group", "dynamic") else []
+    words += ["inputs dynamic" if inputs.get("dynamic") else "inputs static"] if inputs else []
     return ", ".join(words)
 
 
