@@ -101,7 +101,7 @@ def layout(group: Mapping[str, Any], declared: Mapping[str, Any]) -> str:
     weights, inputs = group["weights"], group.get("input_activations")
     words = [
         str(group.get("format") or declared.get("format")),
-        f"{weights.get('type', 'int')}{int(weights.get('num_bits', 8))}",
+        f"{weights.get('type', 'int')}{float(weights.get('num_bits', 8)):.0f}",
         str(weights.get("strategy") or "inferred"),
     ]
     words += ["asymmetric"] if weights.get("symmetric") is False else []
