@@ -20,11 +20,15 @@ ONCE_A_SHARD: Final = (".weight_shape", ".g_idx")
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A parameter of the tree under its full name."""
+    """A parameter of the tree under its full name.
+
+    `whole` counts its numbers over all ranks, of which a tensor brings each once.
+    """
 
     name: str
     module: Module
     parameter: Parameter
+    whole: int
 
     @property
     def shards(self) -> tuple[Shard, ...]:
@@ -65,7 +69,7 @@ class Fill:
 
 @dataclass(frozen=True, slots=True)
 class Resized:
-    """A parameter that took in another amount of numbers than it holds."""
+    """A parameter that took in another amount of numbers than it holds over all ranks."""
 
     slot: Slot
     took: int
@@ -125,7 +129,7 @@ class LoadPlan:
         return [
             Resized(slot, amounts[name])
             for name, slot in self.slots.items()
-            if amounts.get(name, slot.numel) != slot.numel and not name.endswith(ONCE_A_SHARD)
+            if amounts.get(name, slot.whole) != slot.whole and not name.endswith(ONCE_A_SHARD)
         ]
 
     def _all_fills(self) -> Iterator[Fill]:
@@ -133,7 +137,10 @@ class LoadPlan:
             yield from fills
 
 
-def empty_plan(tree: Tree, tensors: tuple[Tensor, ...]) -> LoadPlan:
-    """A plan before anything is loaded."""
-    slots = {name: Slot(name, module, parameter) for name, module, parameter in tree.parameters()}
+def empty_plan(tree: Tree, whole: Tree, tensors: tuple[Tensor, ...]) -> LoadPlan:
+    """A plan before anything is loaded; `whole` is the tree that a single rank would build."""
+    numbers = {name: math.prod(parameter.shape) for name, _, parameter in whole.parameters()}
+    slots = {
+        name: Slot(name, module, parameter, numbers[name]) for name, module, parameter in tree.parameters()
+    }
     return LoadPlan(slots, tree.modules, tensors)

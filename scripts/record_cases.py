@@ -4,14 +4,14 @@
 
 Run it with the Python of an environment that holds sglang==0.5.23; it needs gcc
 and no GPU. Each case is written out as a checkpoint and handed to SGLang's own
-ModelConfig, get_quant_config, draft class, weight iterator and load_weights, as
+ModelConfig, quantization config, draft class, weight iterator and load_weights, as
 the release has them (`sglang-0.5.23`) and with the change of `apply_change`
 (`sglang-next`). A case's args.json may hold `--quantization NAME`, `--tp N`
 and `--speculative-draft-attention-backend NAME`.
 
 Replaced are: the platform (SGLang picks methods and schemes by it at import, so
-an H200 is claimed, over a stub of the driver's library), the check of a scheme
-against the GPU's capability, and the rotary embedding, whose kernels need a GPU.
+an H200 is claimed, over a stub of the driver's library), and the rotary
+embedding, whose kernels need a GPU, once it is built on the CPU.
 
 A record holds `class`, `quantization` (the method), `stage` and `error` (type
 and message) of a refusal, and `tp` where it is not 1; of a draft that was built
@@ -102,19 +102,28 @@ def claim_h200() -> None:
 
 def replace_what_needs_a_gpu() -> None:
     import torch
-    from sglang.srt.layers.quantization.compressed_tensors.compressed_tensors import CompressedTensorsConfig
+    from sglang.srt.layers.quantization import fp4_utils
+    from sglang.srt.layers.rotary_embedding import factory, rope_variant
     from sglang.srt.models import dflash
 
+    build = factory.get_rope
+
     class Rope(torch.nn.Module):  # type: ignore[misc]
+        """Built as SGLang builds it, for what it refuses, and thrown away."""
+
         is_neox_style = True
 
-        def __init__(self, head_dim: int, rotary_dim: int | None = None, **_: Any) -> None:
+        def __init__(self, head_dim: int, rotary_dim: int | None = None, **more: Any) -> None:
             super().__init__()
+            factory._ROPE_DICT.clear()
+            build(head_dim, rotary_dim=rotary_dim, **more)
             self.rotary_dim = rotary_dim
             self.register_buffer("cos_sin_cache", torch.zeros(1), persistent=False)
 
     dflash.get_rope = Rope
-    CompressedTensorsConfig._check_scheme_supported = lambda self, capability, error=True: True
+    rope_variant.get_device = lambda *_: "cpu"
+    # A server settles this at its start.
+    fp4_utils.FP4_GEMM_RUNNER_BACKEND = fp4_utils.Fp4GemmRunnerBackend.MARLIN
 
 
 def apply_change() -> None:
@@ -255,9 +264,8 @@ class Replay:
     def _run(self) -> None:
         from sglang.srt.configs.load_config import LoadConfig
         from sglang.srt.configs.model_config import ModelConfig
-        from sglang.srt.model_loader.loader import DefaultModelLoader
+        from sglang.srt.model_loader.loader import DefaultModelLoader, _get_quantization_config
         from sglang.srt.model_loader.utils import get_model_architecture, set_default_torch_dtype
-        from sglang.srt.model_loader.weight_utils import get_quant_config
 
         config = ModelConfig(
             str(self.path),
@@ -274,8 +282,7 @@ class Replay:
         quant_config = None
         asked: dict[int, str] = {}
         if config.quantization is not None:
-            packed = getattr(draft_class, "packed_modules_mapping", {})
-            quant_config = get_quant_config(config, LoadConfig(), packed)
+            quant_config = _get_quantization_config(config, LoadConfig())
         if quant_config is not None:
             note_prefixes(quant_config, asked)
         self.stage = "build"
@@ -366,6 +373,7 @@ def has_default(hole: str, scheme: str, act_order: bool) -> bool:
 
 
 def record_case(case: Path) -> Record:
+    from sglang.srt.runtime_context import get_parallel
     from sglang.srt.server_args import ServerArgs
     from sglang.test.parallel_groups import publish
 
@@ -381,6 +389,8 @@ def record_case(case: Path) -> Record:
         tp_size=args.tp,
         speculative_draft_attention_backend=args.backend,
     )
+    # The groups of the case before, which may have had another number of ranks.
+    get_parallel().override_permanently(tp_group=None, attn_tp_group=None)
     publish(server, role="scheduler")
     with tempfile.TemporaryDirectory() as folder:
         record = Replay(materialize(case, Path(folder) / case.name), args.quantization).run()

@@ -130,7 +130,7 @@ def _tensor(run: EngineRun, plan: LoadPlan, tensor: Tensor) -> dict[str, Any]:
 
 
 def _resized(plan: LoadPlan) -> list[dict[str, Any]]:
-    return [{"parameter": r.slot.name, "holds": r.slot.numel, "took": r.took} for r in plan.resized()]
+    return [{"parameter": r.slot.name, "holds": r.slot.whole, "took": r.took} for r in plan.resized()]
 
 
 def _finding(finding: Finding) -> dict[str, Any]:

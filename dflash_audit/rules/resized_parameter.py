@@ -44,13 +44,13 @@ def find(run: EngineRun) -> Iterator[Finding]:
     odd = {r.slot.name: r for r in plan.resized() if r.slot.name not in missing and not _by_design(plan, r)}
     for subject, names in fold(odd).items():
         first = odd[names[0]]
-        verb = "cut down to" if first.took > first.slot.numel else "padded with zeros to"
+        verb = "cut down to" if first.took > first.slot.whole else "padded with zeros to"
         yield Finding(
             rule="resized-parameter",
             severity="error",
             engine=run.engine,
             subject=subject,
-            message=f"{first.took:,} numbers were {verb} the {first.slot.numel:,} that it holds, in silence.",
+            message=f"{first.took:,} numbers were {verb} the {first.slot.whole:,} that it holds, in silence.",
             hint="Set the sizes in config.json (heads, head_dim, intermediate_size) to those of the tensors.",
             subjects=names,
         )
@@ -64,7 +64,7 @@ def _by_design(plan: LoadPlan, resized: Resized) -> bool:
     files is loaded twice.
     """
     slot = resized.slot
-    if _once(plan, slot) == slot.numel:
+    if _once(plan, slot) == slot.whole:
         return True
     placement = slot.parameter.placement
     if placement.kind is Kind.VOCABULARY:

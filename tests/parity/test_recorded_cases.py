@@ -107,7 +107,8 @@ def test_sizes_and_gaps(pairs: list[tuple[Record, Engine]]) -> None:
     for record, engine in pairs:
         if record["stage"]:
             continue
-        assert {(r["parameter"], r["took"]) for r in engine["resized"]} == {
-            (r["parameter"], r["took"]) for r in record["wrong_size"]
-        }
+        if record.get("tp", 1) == 1:
+            assert {(r["parameter"], r["took"]) for r in engine["resized"]} == {
+                (r["parameter"], r["took"]) for r in record["wrong_size"]
+            }
         assert set().union(*(unfilled(p) for p in engine["parameters"]), set()) == set(record["unfilled"])

@@ -17,7 +17,7 @@ from dflash_audit.engines.sglang.weight_loaders import Incoming, place
 from dflash_audit.loadplan import Fill, LoadPlan, Shard, Slot, empty_plan
 from dflash_audit.refusal import Refused
 from dflash_audit.sources.checkpoint import Tensor
-from dflash_audit.tree import FUSED
+from dflash_audit.tree import FUSED, Tree
 
 STACKED: Final[tuple[tuple[str, str, Shard], ...]] = tuple(
     (fused, name, shard) for fused, shards in FUSED.items() for name, shard in shards.items()
@@ -73,9 +73,12 @@ class Load:
         self.plan.fill(tensor, Fill(slot, shard, incoming.dtype))
 
 
-def load(built: BuiltDraft, profile: Profile, tensors: tuple[Tensor, ...]) -> LoadPlan:
-    """Replay `load_weights` of the draft's class on `tensors`, in their order."""
-    replay = Load(built, profile, empty_plan(built.tree, tensors))
+def load(built: BuiltDraft, whole: Tree, profile: Profile, tensors: tuple[Tensor, ...]) -> LoadPlan:
+    """Replay `load_weights` of the draft's class on `tensors`, in their order.
+
+    `whole` is the tree that a single rank would build.
+    """
+    replay = Load(built, profile, empty_plan(built.tree, whole, tensors))
     tensors = tuple(_opened(replay, tensors))
     if built.draft_class.dspark:
         _load_dspark(replay, tensors)

@@ -1,6 +1,6 @@
 """SGLang, replayed stage by stage on one checkpoint."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from dflash_audit.engine_run import Conditions, EngineRun, FlagNeeded
@@ -68,7 +68,9 @@ class SGLang:
         run.serve = serve_command(built, checkpoint.origin, run.flags)
         run.tree = built.tree
         progress.stage = "load"
-        run.plan = load(built, self.profile, checkpoint.tensors)
+        alone = replace(conditions, tp=1)
+        whole = built if conditions.tp == 1 else build(drafted, self.profile, config, run.quant_config, alone)
+        run.plan = load(built, whole.tree, self.profile, checkpoint.tensors)
         run.refusal = next(iter(run.plan.refusals), None)
 
 
