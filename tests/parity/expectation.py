@@ -16,6 +16,9 @@ DENSE = ("float16", "bfloat16", "float32", "float64")
 AFTER_THE_LOAD = frozenset(("kernel-limit", "nemotron-near-miss", "nvfp4-on-marlin", "old-card"))
 """Rules that err on what shows only after the load, where a record ends."""
 
+OVER_RANKS = frozenset(("resized-parameter",))
+"""Rules that err on what shows only over all ranks, where a record knows one."""
+
 UNUSED_SCALES = (".k_scale", ".v_scale", ".kv_scale", ".input_scale", ".output_scale")
 ROTARY_CACHES = (".inv_freq", ".cos_cached", ".sin_cached")
 
