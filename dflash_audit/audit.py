@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from dflash_audit.engine_run import Conditions
-from dflash_audit.engines import DEFAULT, ENGINES
+from dflash_audit.engines import DEFAULT, ENGINES, engine
 from dflash_audit.errors import Unreadable
 from dflash_audit.facts import Facts
 from dflash_audit.finding import Severity
@@ -31,7 +31,7 @@ def audit(request: Request) -> Report:
     try:
         checkpoint = read_source(request.source, request.revision)
         # A file beside the weights is read only once an engine asks for it.
-        runs = tuple(engine.replay(checkpoint, request.conditions) for engine in ENGINES.values())
+        runs = tuple(engine(name).replay(checkpoint, request.conditions) for name in ENGINES)
     except Unreadable as error:
         return Report(origin(request.source, request.revision), error=error)
     findings, skips = judge(Facts(checkpoint, runs, request.gating, request.conditions))

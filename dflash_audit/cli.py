@@ -5,26 +5,27 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dflash_audit import __version__
-from dflash_audit.audit import Request, audit
 from dflash_audit.cards import CARDS, DEFAULT_CARD
-from dflash_audit.engine_run import Conditions
 from dflash_audit.engines import DEFAULT, ENGINES
-from dflash_audit.formats import render, tree_text
-from dflash_audit.formats.screen import Screen
-from dflash_audit.report import PASSED, UNREADABLE, Report
+from dflash_audit.finding import SEVERITIES, Severity
 from dflash_audit.rules import RULES, page, title
-from dflash_audit.sources.progress import waiting
-from dflash_audit.sources.source import find_repo
 
+if TYPE_CHECKING:
+    from dflash_audit.formats.screen import Screen
+    from dflash_audit.report import Report
+
+# What a command needs it imports itself, and help is plain, so that --help and --version answer at once.
 app = typer.Typer(
     name="dflash-audit",
     add_completion=False,
     no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Tell what a serving engine would do with a DFlash draft checkpoint, before anyone serves it."
     " `dflash-audit SOURCE` is short for `dflash-audit audit SOURCE`.",
@@ -36,8 +37,9 @@ def _known(name: str, names: Iterable[str], what: str) -> str:
     names = [*names]
     if name in names:
         return name
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.0)[0]
-    raise typer.BadParameter(f"{name} is no {what}. Did you mean {near}? Known: {', '.join(names)}.")
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.4)
+    meant = f" Did you mean {near[0]}?" if near else ""
+    raise typer.BadParameter(f"{name} is no {what}.{meant} Known: {', '.join(names)}.")
 
 
 def _engine(name: str) -> str:
@@ -49,7 +51,11 @@ def _card(name: str) -> str:
 
 
 def _rule(name: str) -> str:
-    return _known(name, RULES, "rule")
+    return _known(name.lower(), RULES, "rule")
+
+
+def _severity(name: str) -> str:
+    return _known(name.lower(), SEVERITIES, "severity")
 
 
 Source = Annotated[
@@ -95,14 +101,21 @@ def audit_command(
     tp: Ranks = 1,
     gpu: Card = DEFAULT_CARD,
     backend: Backend = None,
+    fail_on: Annotated[
+        Severity,
+        typer.Option(
+            "--fail-on", parser=_severity, metavar="SEVERITY", help="error, warning or note: exit 1 for."
+        ),
+    ] = "error",
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as one JSON object.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print the load plan too.")] = False,
 ) -> None:
     """Audit a checkpoint: exit 0 when every deciding engine serves it, 1 when not, 3 when unreadable."""
+    from dflash_audit.formats import render
+
     named = engine or [DEFAULT]
     gating = frozenset(ENGINES if "all" in named else named)
-    conditions = Conditions(tp, CARDS[gpu], quantization, backend)
-    report = _audit(Request(source, gating, conditions, revision=revision))
+    report = _audit(source, revision, gating, (tp, CARDS[gpu], quantization, backend), fail_on)
     if as_json or report.error is None:
         print(render("json" if as_json else "text", report, _screen(verbose)))
     _complain(report)
@@ -122,13 +135,14 @@ def tree_command(
     backend: Backend = None,
 ) -> None:
     """Print the module tree that an engine builds, and what happens to each parameter."""
-    conditions = Conditions(tp, CARDS[gpu], quantization, backend)
-    report = _audit(Request(source, conditions=conditions, revision=revision))
+    from dflash_audit.formats import tree_text
+
+    report = _audit(source, revision, frozenset(ENGINES), (tp, CARDS[gpu], quantization, backend), "error")
     _complain(report)
     for run in report.runs:
         if engine in (run.engine, "all"):
             print(tree_text.render(run))
-    raise typer.Exit(UNREADABLE if report.error else PASSED)
+    raise typer.Exit(report.exit_code if report.error else 0)
 
 
 @app.command("rules")
@@ -147,20 +161,34 @@ def explain_command(
     print(page(rule))
 
 
-def _screen(verbose: bool) -> Screen:
-    color = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    return Screen(shutil.get_terminal_size().columns, color, verbose)
+def _screen(verbose: bool) -> "Screen":
+    from dflash_audit.formats.screen import Screen
+
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return Screen(shutil.get_terminal_size().columns, sys.stdout.isatty() and not plain, verbose)
 
 
-def _audit(request: Request) -> Report:
+def _audit(
+    source: str,
+    revision: str | None,
+    gating: frozenset[str],
+    server: tuple[int, int, str | None, str | None],
+    fail_on: Severity,
+) -> "Report":
     """Audit, with a sign of life while a repo takes long."""
-    if find_repo(request.source) is None:
+    from dflash_audit.audit import Request, audit
+    from dflash_audit.engine_run import Conditions
+    from dflash_audit.sources.progress import waiting
+    from dflash_audit.sources.source import find_repo
+
+    request = Request(source, gating, Conditions(*server), fail_on, revision)
+    if find_repo(source) is None:
         return audit(request)
-    with waiting(f"Reading {request.source} ..."):
+    with waiting(f"Reading {source} ..."):
         return audit(request)
 
 
-def _complain(report: Report) -> None:
+def _complain(report: "Report") -> None:
     if report.error is not None:
         print(f"dflash-audit: {report.error.message}", file=sys.stderr)
 
@@ -186,6 +214,9 @@ OWN_OPTIONS = frozenset(("-h", "--help", "--version"))
 
 def main() -> None:
     """Run the command line; a first word that is no command is the source of an audit."""
+    if sys.stdout is not None and hasattr(sys.stdout, "reconfigure"):
+        # A name out of a checkpoint may hold what the terminal's encoding does not.
+        sys.stdout.reconfigure(errors="backslashreplace")
     words = sys.argv[1:]
     if words and words[0] not in COMMANDS | OWN_OPTIONS:
         words = ["audit", *words]

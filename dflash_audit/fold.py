@@ -4,7 +4,10 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-LAYER: Final = re.compile(r"(?<![^.])layers\.(\d+)(?=\.)")
+LAYER: Final = re.compile(r"(?<![^.])layers\.(0|[1-9][0-9]*)(?=\.)")
+MOST: Final = 8
+"""So many names stand in one title; of more, the first few and a count."""
+
 FOLDED: Final = "layers.{}"
 
 
@@ -33,11 +36,20 @@ def title(names: Iterable[str]) -> str:
     by_layers: dict[str, list[str]] = {}
     for shape, members in _by_pattern(names).items():
         by_layers.setdefault(_layers(members), []).append(shape)
-    return ", ".join(
-        text.replace(FOLDED, f"layers.{layers}", 1)
-        for layers, shapes in by_layers.items()
-        for text in _braces(shapes)
+    return _few(
+        [
+            text.replace(FOLDED, f"layers.{layers}", 1)
+            for layers, shapes in by_layers.items()
+            for text in _braces(shapes)
+        ],
+        ", ",
     )
+
+
+def _few(words: list[str], between: str) -> str:
+    if len(words) <= MOST:
+        return between.join(words)
+    return between.join([*words[:3], f"... {len(words) - 3:,} more"])
 
 
 def _by_pattern(names: Iterable[str]) -> Mapping[str, list[str]]:
@@ -60,7 +72,7 @@ def _braces(shapes: list[str]) -> list[str]:
     if len(differing) != 1:
         return shapes
     (at,) = differing
-    braced = "{" + ",".join(dict.fromkeys(part[at] for part in parts)) + "}"
+    braced = "{" + _few([*dict.fromkeys(part[at] for part in parts)], ",") + "}"
     return [".".join([*parts[0][:at], braced, *parts[0][at + 1 :]])]
 
 

@@ -4,7 +4,6 @@ Each quantization method combines these primitives in its own way.
 """
 
 import re
-from collections.abc import Iterable
 
 from dflash_audit.refusal import Refused
 
@@ -17,7 +16,7 @@ def regex(pattern: str, name: str) -> bool:
     """
     try:
         return re.match(pattern, name) is not None
-    except re.error as error:
+    except (re.error, OverflowError, RecursionError) as error:
         raise Refused(f"the pattern {pattern!r} is not a regular expression: {error}") from error
 
 
@@ -29,8 +28,3 @@ def exact_or_regex(entry: str, name: str) -> bool:
 def suffix_or_regex(entry: str, name: str) -> bool:
     """As `exact_or_regex`; a plain entry also matches as a dotted suffix of `name`."""
     return exact_or_regex(entry, name) or (not entry.startswith("re:") and name.endswith("." + entry))
-
-
-def first_suffix_or_regex(entries: Iterable[str], name: str) -> str | None:
-    """The first of `entries` that matches `name` by `suffix_or_regex`."""
-    return next((entry for entry in entries if suffix_or_regex(entry, name)), None)

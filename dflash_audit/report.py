@@ -12,7 +12,6 @@ from dflash_audit.verdict import Verdict, verdict
 
 PASSED: Final = 0
 FOUND: Final = 1
-USAGE: Final = 2
 UNREADABLE: Final = 3
 
 

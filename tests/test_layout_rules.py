@@ -12,7 +12,7 @@ from materialize import materialize
 from parity.case import FIXTURES
 
 from dflash_audit.engine_run import Conditions
-from dflash_audit.engines import ENGINES
+from dflash_audit.engines import ENGINES, engine
 from dflash_audit.facts import Facts
 from dflash_audit.finding import Finding
 from dflash_audit.judge import judge
@@ -29,7 +29,7 @@ def draft(folder: Path, scratch: Path) -> Checkpoint:
 
 
 def findings(checkpoint: Checkpoint) -> list[Finding]:
-    runs = tuple(engine.replay(checkpoint, Conditions()) for engine in ENGINES.values())
+    runs = tuple(engine(name).replay(checkpoint, Conditions()) for name in ENGINES)
     return judge(Facts(checkpoint, runs, frozenset(), Conditions()))[0]
 
 

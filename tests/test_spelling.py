@@ -13,7 +13,7 @@ from dflash_audit.diagnosis.ignore_lists import entries_at, place_of, with_list
 from dflash_audit.diagnosis.spelling import Spelling, spelled
 from dflash_audit.diagnosis.stored import faults
 from dflash_audit.engine_run import Conditions, EngineRun
-from dflash_audit.engines import ENGINES
+from dflash_audit.engines import ENGINES, engine
 from dflash_audit.sources.checkpoint import Checkpoint
 from dflash_audit.sources.disk import read_path
 
@@ -27,7 +27,7 @@ def checkpoint(case: str, scratch: Path) -> Checkpoint:
 
 
 def replays(of: Checkpoint) -> list[EngineRun]:
-    return [engine.replay(of, CONDITIONS) for engine in ENGINES.values()]
+    return [engine(name).replay(of, CONDITIONS) for name in ENGINES]
 
 
 def spell(of: Checkpoint) -> Spelling:

@@ -13,12 +13,8 @@ from dflash_audit.engines.sglang.conversions import Config, integer
 from dflash_audit.engines.sglang.dflash_config import is_nemotron_35, nested, text_config
 from dflash_audit.engines.sglang.draft import MOST_LAYERS
 from dflash_audit.engines.sglang.load_weights import VENDOR_NAMES
-from dflash_audit.engines.sglang.profile import NEXT, RELEASE_0_5_23
 from dflash_audit.refusal import Refused
 from dflash_audit.sources.checkpoint import Checkpoint, Tensor
-
-SGLANG: Final = frozenset((RELEASE_0_5_23.name, NEXT.name))
-"""The engines whose reading of a config these rules know."""
 
 DSPARK: Final = frozenset(("Qwen3DSparkModel", "LingDSparkModel", "DSparkDraftModel"))
 SELECTORS: Final = frozenset(("DFlash2DraftModel", "DFlash2BeamDraftModel", "MiniMaxDFlash2DraftModel"))
@@ -110,9 +106,14 @@ class Draft:
         return tuple(Attention(slides, slides if said is None else bool(said)) for slides in sliding)
 
 
+def is_sglang(run: EngineRun) -> bool:
+    """Whether the engine is one whose reading of a config these rules know."""
+    return run.engine.startswith("sglang-")
+
+
 def read_draft(run: EngineRun, checkpoint: Checkpoint) -> Draft | None:
     """The draft as this engine reads it; None for another engine, or where it cannot read it."""
-    if run.engine not in SGLANG or run.config is None or run.model_class is None:
+    if not is_sglang(run) or run.config is None or run.model_class is None:
         return None
     tensors = {tensor.name.removeprefix("model."): tensor for tensor in checkpoint.tensors}
     return Draft(run.engine, run.model_class, checkpoint.config, run.config, tensors)

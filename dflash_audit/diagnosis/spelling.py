@@ -21,7 +21,7 @@ from dflash_audit.diagnosis.ignore_lists import (
 )
 from dflash_audit.diagnosis.stored import State, disagreements, faults, state_of, stored_in, stored_modules
 from dflash_audit.engine_run import Conditions, EngineRun
-from dflash_audit.engines import ENGINES
+from dflash_audit.engines import engine
 from dflash_audit.fold import title
 from dflash_audit.quantization.config import QuantConfig
 from dflash_audit.sources.checkpoint import Checkpoint
@@ -55,7 +55,7 @@ class Draft:
     def replay(self, entries: Sequence[str], all_linear: bool = False) -> list[EngineRun]:
         """The engines on the draft with another list."""
         edited = with_list(self.checkpoint, self.place, entries, all_linear)
-        return [ENGINES[engine].replay(edited, self.conditions) for engine in self.engines]
+        return [engine(name).replay(edited, self.conditions) for name in self.engines]
 
 
 @dataclass(frozen=True, slots=True)

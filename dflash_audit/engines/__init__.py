@@ -1,12 +1,12 @@
-"""The engines that the audit replays."""
+"""The engines that the audit replays; each is imported when it is asked for."""
 
 from collections.abc import Mapping
-from typing import Final, Protocol
+from importlib import import_module
+from typing import TYPE_CHECKING, Final, Protocol
 
-from dflash_audit.engine_run import Conditions, EngineRun
-from dflash_audit.engines.sglang.profile import NEXT, RELEASE_0_5_23
-from dflash_audit.engines.sglang.replay import SGLang
-from dflash_audit.sources.checkpoint import Checkpoint
+if TYPE_CHECKING:
+    from dflash_audit.engine_run import Conditions, EngineRun
+    from dflash_audit.sources.checkpoint import Checkpoint
 
 
 class Engine(Protocol):
@@ -15,15 +15,23 @@ class Engine(Protocol):
     @property
     def name(self) -> str: ...
 
-    def replay(self, checkpoint: Checkpoint, conditions: Conditions) -> EngineRun:
+    def replay(self, checkpoint: "Checkpoint", conditions: "Conditions") -> "EngineRun":
         """What the engine does with a checkpoint; never raises for what the checkpoint holds."""
         ...
 
 
-ENGINES: Final[Mapping[str, Engine]] = {
-    "sglang-0.5.23": SGLang(RELEASE_0_5_23),
-    "sglang-next": SGLang(NEXT),
+ENGINES: Final[Mapping[str, str]] = {
+    "sglang-0.5.23": "sglang.replay:RELEASE",
+    "sglang-next": "sglang.replay:FOLLOWING",
 }
+"""Name -> where the engine is, as module:attribute of this package."""
 
 DEFAULT: Final = "sglang-next"
 """The engine that gates where none is asked for."""
+
+
+def engine(name: str) -> Engine:
+    """The engine of that name."""
+    module, _, attribute = ENGINES[name].partition(":")
+    found: Engine = getattr(import_module(f"{__name__}.{module}"), attribute)
+    return found

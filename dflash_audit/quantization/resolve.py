@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from dflash_audit.quantization import METHODS, WITHOUT_CONFIG, awq, gptq, marlin
+from dflash_audit.quantization import METHODS, WITHOUT_CONFIG, marlin, reader, reader_without_config
 from dflash_audit.quantization.config import QuantConfig, Surroundings
 from dflash_audit.refusal import NotModelled, Refused
 
@@ -264,6 +264,8 @@ def _awq_override(declared: Mapping[str, Any], asked: str | None, capability: in
     bits, group_size, zero_point = (declared.get(key) for key in ("bits", "group_size", "zero_point"))
     if _lower_method(declared) != "awq" or None in (bits, group_size, zero_point):
         return None
+    from dflash_audit.quantization import awq  # only now: most drafts do without
+
     quant_type = awq.QUANT_TYPES.get(_hashable(bits, "bits"))
     if quant_type is None or marlin.objection(quant_type, group_size, zero_point, capability):
         return None
@@ -274,6 +276,8 @@ def _gptq_override(declared: Mapping[str, Any], asked: str | None, capability: i
     bits, group_size, sym = (declared.get(key) for key in ("bits", "group_size", "sym"))
     if _lower_method(declared) != "gptq" or None in (bits, group_size, sym, declared.get("desc_act")):
         return None
+    from dflash_audit.quantization import gptq  # only now: most drafts do without
+
     quant_type = gptq.quant_type(_hashable(bits, "bits"), _hashable(sym, "sym"))
     if quant_type is None or marlin.objection(quant_type, group_size, False, capability):
         return None
@@ -285,6 +289,8 @@ def _gptq_override(declared: Mapping[str, Any], asked: str | None, capability: i
 def _moe_override(declared: Mapping[str, Any], asked: str | None, capability: int) -> str | None:
     if asked != "moe_wna16":
         return None
+    from dflash_audit.quantization import awq  # only now: most drafts do without
+
     method, bits = _lower_method(declared), declared.get("bits")
     for_gptq = method == "gptq" and not declared.get("desc_act") and bits in (4, 8)
     for_awq = method == "awq" and bits == 4 and capability >= awq.MIN_CAPABILITY
@@ -310,7 +316,7 @@ def read_config(
         raise NotModelled(f"The quantization method {method} is not modelled.")
     config = _for_method(settled.config, surroundings.draft)
     if config is not None and not (method == "modelopt_mixed" and _lacks_layers_or_cache(config)):
-        return METHODS[method](config, surroundings)
+        return reader(method)(config, surroundings)
     if method in CONFIG_FILES:
         return _from_file(method, surroundings, json_files)
     return _from_nothing(method, surroundings)
@@ -341,21 +347,21 @@ def _from_nothing(method: str, surroundings: Surroundings) -> QuantConfig:
         raise Refused("compressed-tensors needs a quantization config in config.json.")
     if method not in WITHOUT_CONFIG:
         raise NotModelled(f"The quantization method {method} without a config is not modelled.")
-    return WITHOUT_CONFIG[method](surroundings)
+    return reader_without_config(method)(surroundings)
 
 
 def _from_file(method: str, surroundings: Surroundings, json_files: Mapping[str, Any]) -> QuantConfig | None:
     # A glob passes over hidden files.
     found = [n for n in sorted(json_files) if n.endswith(CONFIG_FILES[method]) and not n.startswith(".")]
     if not found and method == "modelopt_fp4":
-        return WITHOUT_CONFIG[method](surroundings)
+        return reader_without_config(method)(surroundings)
     if not found:
         raise Refused(f"Cannot find the config file for {method}.")
     if len(found) > 1:
         raise Refused(f"Found multiple config files for {method}: {', '.join(found)}.")
     config = _object(json_files[found[0]], found[0])
-    reader = _modelopt_reader(method, config, surroundings.draft) if "modelopt" in method else method
-    return None if reader is None else METHODS[reader](config, surroundings)
+    as_method = _modelopt_reader(method, config, surroundings.draft) if "modelopt" in method else method
+    return None if as_method is None else reader(as_method)(config, surroundings)
 
 
 def _modelopt_reader(method: str, config: Mapping[str, Any], draft: Mapping[str, Any]) -> str | None:

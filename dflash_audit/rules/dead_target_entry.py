@@ -32,7 +32,7 @@ from collections.abc import Iterator, Mapping
 from dflash_audit.diagnosis.ignore_lists import DIALECTS, pattern, place_of, with_list
 from dflash_audit.diagnosis.stored import State, faults, stored_in
 from dflash_audit.engine_run import Conditions, EngineRun
-from dflash_audit.engines import ENGINES
+from dflash_audit.engines import engine
 from dflash_audit.finding import Finding
 from dflash_audit.fold import fold
 from dflash_audit.match import exact_or_regex
@@ -67,7 +67,7 @@ def _tree(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Map
     if place is None or run.quantization is None:
         return {}
     bare = with_list(checkpoint, place, DIALECTS[run.quantization].everything, all_linear=False)
-    tree = ENGINES[run.engine].replay(bare, conditions).tree
+    tree = engine(run.engine).replay(bare, conditions).tree
     return tree.modules if tree else {}
 
 

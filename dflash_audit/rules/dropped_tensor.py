@@ -51,14 +51,18 @@ def find(run: EngineRun) -> Iterator[Finding]:
 def _finding(run: EngineRun, tensors: list[Tensor], module: Module | None) -> Finding:
     names = tuple(tensor.name for tensor in tensors)
     dtypes = ", ".join(dict.fromkeys(tensor.dtype for tensor in tensors))
-    those = f"The tensor ({dtypes}) goes" if len(names) == 1 else f"{len(names)} tensors ({dtypes}) go"
+    those = (
+        f"The tensor ({dtypes}) goes"
+        if len(names) == 1
+        else f"{len(names)} tensors of this kind ({dtypes}) go"
+    )
     return Finding(
         rule="dropped-tensor",
         severity="error",
         engine=run.engine,
         subject=title(names),
         message=f"{those} nowhere, without a word: {_why(run, module)}.",
-        hint=_hint(run, tensors[0], module),
+        hint=_hint(tensors[0], module),
         subjects=names,
     )
 
@@ -75,7 +79,7 @@ def _why(run: EngineRun, module: Module | None) -> str:
     return f"{run.engine} builds {pattern(module.name).replace('{}', 'N')} with {has}{asked}"
 
 
-def _hint(run: EngineRun, tensor: Tensor, module: Module | None) -> str:
+def _hint(tensor: Tensor, module: Module | None) -> str:
     if module is None:
         return "Rename the tensor, restore the config key that builds its module, or remove it."
     leaf = tensor.name.rpartition(".")[2]
@@ -84,5 +88,5 @@ def _hint(run: EngineRun, tensor: Tensor, module: Module | None) -> str:
         name = module.name.rpartition(".")[2]
         return f"Add an ignore entry that matches {module.prefix!r}, such as re:.*{name}$, or quantize it."
     if leaf not in ("weight", "bias"):
-        return f"{run.engine} builds this layer dense: leave it out of the recipe, and ignore it."
+        return "Keep this layer in bfloat16: add it to the ignore list of the recipe, and quantize again."
     return "Remove the tensor, or restore the config key under which the module has this parameter."

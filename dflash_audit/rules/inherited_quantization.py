@@ -27,10 +27,10 @@ Start the server with `--speculative-draft-model-quantization unquant`, and name
 from collections.abc import Iterator
 from dataclasses import replace
 
-from dflash_audit.diagnosis.sglang_draft import SGLANG
+from dflash_audit.diagnosis.sglang_draft import is_sglang
 from dflash_audit.diagnosis.stored import faults
 from dflash_audit.engine_run import Conditions, EngineRun
-from dflash_audit.engines import ENGINES
+from dflash_audit.engines import engine
 from dflash_audit.finding import Finding
 from dflash_audit.sources.checkpoint import Checkpoint
 
@@ -41,9 +41,9 @@ def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iter
     Source: SGLang 0.5.23 `srt/arg_groups/serving_hook.py`, `speculative_draft_model_quantization`.
     Public record: sglang#28196.
     """
-    if run.engine not in SGLANG or conditions.quantization is None or not _fails(run):
+    if not is_sglang(run) or conditions.quantization is None or not _fails(run):
         return
-    bare = ENGINES[run.engine].replay(checkpoint, replace(conditions, quantization=None))
+    bare = engine(run.engine).replay(checkpoint, replace(conditions, quantization=None))
     if bare.skipped is not None or bare.quantization is not None or _fails(bare):
         return
     flag = f"--quantization {conditions.quantization}"

@@ -28,7 +28,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from dflash_audit.diagnosis.kernel_limits import Limit, Stage, limit
-from dflash_audit.diagnosis.sglang_draft import SGLANG
+from dflash_audit.diagnosis.sglang_draft import is_sglang
 from dflash_audit.diagnosis.stored import disagreements
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.finding import Finding
@@ -38,7 +38,7 @@ from dflash_audit.sources.checkpoint import Checkpoint
 
 def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iterator[Finding]:
     """One finding a limit, for all layers that break it and are built as they are on disk."""
-    if run.engine not in SGLANG or run.plan is None or run.refusal is not None:
+    if not is_sglang(run) or run.plan is None or run.refusal is not None:
         return
     odd = disagreements(run.plan.modules, checkpoint.tensors)
     broken: dict[Limit, list[str]] = {}

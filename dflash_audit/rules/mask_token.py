@@ -53,8 +53,8 @@ def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
     elif token is not None and vocabulary is not None and token >= vocabulary:
         yield _finding(
             draft,
-            f"mask_token_id is {token} and vocab_size {vocabulary}: a target of this vocabulary has no such"
-            f" row, and {draft.engine} does not start.",
+            f"mask_token_id is {token} and vocab_size {vocabulary}: with a target of this vocabulary"
+            f" {draft.engine} would not start, for there is no such row.",
         )
 
 

@@ -28,7 +28,7 @@ served by this version as what it is.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dflash_audit.diagnosis.sglang_draft import SGLANG
+from dflash_audit.diagnosis.sglang_draft import is_sglang
 from dflash_audit.diagnosis.stored import stored_modules
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.engines.sglang.dflash_config import is_nemotron_35, nested
@@ -45,7 +45,7 @@ def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
 
     Source: SGLang 0.5.23 `srt/speculative/dflash_utils.py`, `is_nemotron_35_draft_config`.
     """
-    if run.engine not in SGLANG or run.config is None or _recognised(run.config):
+    if not is_sglang(run) or run.config is None or _recognised(run.config):
         return
     missed = [(key, wanted) for key, wanted, holds in _conditions(run.config) if not holds]
     if len(missed) != 1 or "embed_tokens" not in stored_modules(checkpoint.tensors):

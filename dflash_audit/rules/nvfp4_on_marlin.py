@@ -28,7 +28,7 @@ of compute capability 10.0 or more.
 from collections.abc import Iterable, Iterator
 
 from dflash_audit.diagnosis.kernel_limits import NATIVE_FP4
-from dflash_audit.diagnosis.sglang_draft import SGLANG
+from dflash_audit.diagnosis.sglang_draft import is_sglang
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.finding import Finding, Severity
 from dflash_audit.fold import title
@@ -49,7 +49,7 @@ def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iter
     `ModelOptFp4LinearMethod.apply` in `modelopt_quant.py`.
     """
     del checkpoint
-    if run.engine not in SGLANG or run.plan is None or run.refusal is not None:
+    if not is_sglang(run) or run.plan is None or run.refusal is not None:
         return
     modules = [m for m in run.plan.modules.values() if _on_marlin(m, conditions.capability)]
     biased = [module.name for module in modules if _has(module, "bias")]

@@ -25,7 +25,7 @@ Serve on a card of compute capability 8.0 or more.
 
 from collections.abc import Iterator
 
-from dflash_audit.diagnosis.sglang_draft import SGLANG
+from dflash_audit.diagnosis.sglang_draft import is_sglang
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.finding import Finding
 from dflash_audit.sources.checkpoint import Checkpoint
@@ -39,7 +39,7 @@ BF16 = 80
 def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iterator[Finding]:
     """One finding for a card without BF16, an error where the engine does not run at all."""
     del checkpoint
-    if run.engine not in SGLANG or conditions.capability >= BF16:
+    if not is_sglang(run) or conditions.capability >= BF16:
         return
     card = f"compute capability {conditions.capability / 10:.1f}"
     if conditions.capability < LEAST:

@@ -29,7 +29,7 @@ from dataclasses import replace
 from dflash_audit.diagnosis.kernel_limits import limit
 from dflash_audit.diagnosis.stored import faults
 from dflash_audit.engine_run import Conditions, EngineRun
-from dflash_audit.engines import ENGINES
+from dflash_audit.engines import engine
 from dflash_audit.finding import Finding
 from dflash_audit.sources.checkpoint import Checkpoint
 
@@ -44,7 +44,7 @@ def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iter
     fewer = [ranks for ranks in (1, 2, 4, 8, 16, 32) if ranks < conditions.tp]
     for ranks in reversed(fewer):
         there = replace(conditions, tp=ranks)
-        if _serves(ENGINES[run.engine].replay(checkpoint, there), there):
+        if _serves(engine(run.engine).replay(checkpoint, there), there):
             yield _finding(run, conditions, ranks)
             return
 

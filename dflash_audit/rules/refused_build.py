@@ -27,10 +27,13 @@ target of the quantization config matches a layer, keep `"targets": ["Linear"]` 
 """
 
 from collections.abc import Iterator
+from typing import Final
 
 from dflash_audit.diagnosis.stopped import stopped
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
+
+DFLASH_KEYS: Final = ("dflash_config", "selector_", "conv_", "target_layer_ids", "block_size", "lilicorr_")
 
 
 def find(run: EngineRun) -> Iterator[Finding]:
@@ -44,4 +47,6 @@ def _hint(run: EngineRun) -> str:
         return 'Keep "targets": ["Linear"], and leave layers out by the ignore list.'
     if "schemes for" in reason:
         return "Ignore all shards of the fused layer, or none of them."
-    return "Mend the named field; a lost dflash_config can be taken from the original draft."
+    if any(key in reason for key in DFLASH_KEYS):
+        return "Mend the named field; a lost dflash_config can be taken from the original draft."
+    return "Mend what the message names: in config.json, in the quantization config or on the server."

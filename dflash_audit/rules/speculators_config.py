@@ -31,7 +31,7 @@ Write the config anew: the fields of `transformer_layer_config` at the top, the 
 from collections.abc import Iterator
 from typing import Final
 
-from dflash_audit.diagnosis.sglang_draft import SGLANG
+from dflash_audit.diagnosis.sglang_draft import is_sglang
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
 from dflash_audit.sources.checkpoint import Checkpoint
@@ -42,7 +42,7 @@ MARKS: Final = ("speculators_model_type", "speculators_config", "transformer_lay
 def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
     """One finding if config.json has a key that only speculators writes."""
     marks = [key for key in MARKS if checkpoint.config.get(key) is not None]
-    if run.engine not in SGLANG or not marks:
+    if not is_sglang(run) or not marks:
         return
     yield Finding(
         rule="speculators-config",

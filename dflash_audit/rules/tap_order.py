@@ -25,6 +25,7 @@ Name each layer once, in ascending order. A draft that was trained on another or
 columns of `fc.weight` put into ascending order too.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 
 from dflash_audit.diagnosis.sglang_draft import Draft, read_draft, whole_list
@@ -43,13 +44,13 @@ def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
     if draft is None:
         return
     key, ids = _captured(draft)
-    repeated = sorted({layer for layer in ids if ids.count(layer) > 1})
+    repeated = sorted(layer for layer, times in Counter(ids).items() if times > 1)
     if repeated:
         yield _finding(
             draft,
             key,
             f"names layer {', '.join(map(str, repeated))} more than once: a target hands over each layer"
-            f" once, so fc gets {len(set(ids))} features of {len(ids)}, and the first request fails",
+            f" once, so fc gets {len(set(ids))} features of {len(ids)}, and the first request would fail",
             "Name each layer once, the ones that the draft was trained on.",
         )
     if ids != sorted(ids):

@@ -26,12 +26,16 @@ engine expects what is there.
 """
 
 from collections.abc import Iterator
+from typing import Final
 
-from dflash_audit.drops import owner
+from dflash_audit.drops import dropped, owner
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
 from dflash_audit.fold import pattern, title
 from dflash_audit.loadplan import LoadPlan, Shard
+
+HINT: Final = "Add the tensor in the layout that the engine expects, or change the config to match."
+FOLLOWS: Final = "It follows from the tensors of this layer that are dropped: mend that."
 
 
 def find(run: EngineRun) -> Iterator[Finding]:
@@ -39,6 +43,7 @@ def find(run: EngineRun) -> Iterator[Finding]:
     if run.plan is None:
         return
     refused = {owner(run.plan.modules, refusal.tensor) for refusal in run.plan.refusals if refusal.tensor}
+    lost = {module.name for t in dropped(run) if (module := owner(run.plan.modules, t.name)) is not None}
     groups: dict[tuple[str, tuple[Shard, ...]], list[str]] = {}
     for name, shards in run.plan.missing().items():
         module = run.plan.slots[name].module
@@ -46,22 +51,26 @@ def find(run: EngineRun) -> Iterator[Finding]:
         if module not in refused:
             groups.setdefault((pattern(module.name), shards), []).append(name)
     for (_, shards), names in groups.items():
-        yield _finding(run, run.plan, names, shards)
+        follows = run.plan.slots[names[0]].module.name in lost
+        yield _finding(run, run.plan, names, shards, FOLLOWS if follows else HINT)
 
 
-def _finding(run: EngineRun, plan: LoadPlan, names: list[str], shards: tuple[Shard, ...]) -> Finding:
+def _finding(
+    run: EngineRun, plan: LoadPlan, names: list[str], shards: tuple[Shard, ...], hint: str
+) -> Finding:
     parts = "" if shards == ("all",) else f" the shards {', '.join(str(shard) for shard in shards)} of"
     those = "this parameter" if len(names) == 1 else f"these {len(names)} parameters"
     numbers = sum(plan.slots[name].numel for name in names)
+    size = f"{numbers:,} number{'' if numbers == 1 else 's'}{' in all' if parts else ''}"
     return Finding(
         rule="unfilled-parameter",
         severity="error",
         engine=run.engine,
         subject=title(names),
         message=(
-            f"No tensor fills{parts} {those} ({numbers:,} numbers):"
+            f"No tensor fills{parts} {those} ({size}):"
             f" {run.engine} runs on what was in memory, and accepts no draft token."
         ),
-        hint="Add the tensor in the layout that the engine expects, or change the config to match.",
+        hint=hint,
         subjects=tuple(names),
     )

@@ -30,7 +30,7 @@ from collections.abc import Iterator
 from dflash_audit.diagnosis.ignore_lists import LIST_KEYS, config_at, entries, entries_at, place_of, with_list
 from dflash_audit.diagnosis.stored import faults
 from dflash_audit.engine_run import Conditions, EngineRun
-from dflash_audit.engines import ENGINES
+from dflash_audit.engines import engine
 from dflash_audit.finding import Finding
 from dflash_audit.sources.checkpoint import Checkpoint
 
@@ -46,7 +46,7 @@ def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iter
         if key == place.key or not unread:
             continue
         moved = with_list(checkpoint, place, (*read, *unread), all_linear=False)
-        if faults(ENGINES[run.engine].replay(moved, conditions)) >= faults(run):
+        if faults(engine(run.engine).replay(moved, conditions)) >= faults(run):
             continue
         state = "which is there, be it empty" if place.key in config else "which is not there"
         yield Finding(

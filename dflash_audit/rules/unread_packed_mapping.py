@@ -27,7 +27,7 @@ Name the fused layer and its shards both. Do not count on a map in config.json.
 
 from collections.abc import Iterator, Mapping
 
-from dflash_audit.diagnosis.sglang_draft import SGLANG
+from dflash_audit.diagnosis.sglang_draft import is_sglang
 from dflash_audit.diagnosis.stored import disagreements
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
@@ -40,7 +40,7 @@ def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
     """One finding if the map would expand a fused layer that the engine does not, and the draft suffers."""
     own = checkpoint.config.get("quantization_config")
     mapping = own.get(KEY) if isinstance(own, Mapping) else None
-    if run.engine not in SGLANG or run.quant_config is None or not isinstance(mapping, Mapping):
+    if not is_sglang(run) or run.quant_config is None or not isinstance(mapping, Mapping):
         return
     unread = [
         fused

@@ -28,7 +28,7 @@ Nothing has to be. Measure acceptance and speed on the card that will serve.
 from collections.abc import Iterator
 
 from dflash_audit.diagnosis.kernel_limits import NATIVE_FP4, NATIVE_FP8
-from dflash_audit.diagnosis.sglang_draft import SGLANG
+from dflash_audit.diagnosis.sglang_draft import is_sglang
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.finding import Finding
 from dflash_audit.fold import title
@@ -40,7 +40,7 @@ from dflash_audit.tree import Module
 def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iterator[Finding]:
     """One finding for all layers whose activations stay wide on this card."""
     del checkpoint
-    if run.engine not in SGLANG or run.plan is None or run.refusal is not None:
+    if not is_sglang(run) or run.plan is None or run.refusal is not None:
         return
     names = [m.name for m in run.plan.modules.values() if _widened(run, m, conditions.capability)]
     if names:

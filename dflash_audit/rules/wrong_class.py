@@ -29,7 +29,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from dflash_audit.diagnosis.sglang_draft import DSPARK, SELECTORS, SGLANG, read_draft
+from dflash_audit.diagnosis.sglang_draft import DSPARK, SELECTORS, is_sglang, read_draft
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
 from dflash_audit.sources.checkpoint import Checkpoint
@@ -80,7 +80,7 @@ vLLM 0.33.0 `model_executor/models/qwen3_xpress.py`."""
 
 def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
     """One finding a family whose tensors the class has no module for, or that it has modules for in vain."""
-    if run.engine not in SGLANG:
+    if not is_sglang(run):
         return
     names = [tensor.name.removeprefix("model.") for tensor in checkpoint.tensors]
     if run.refusal is not None and run.refusal.stage == "class":

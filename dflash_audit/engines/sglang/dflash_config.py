@@ -137,8 +137,8 @@ def is_nemotron_35(config: Config) -> bool:
     return inner.get("sample_from_anchor", config.get("sample_from_anchor", True)) is False
 
 
-def sliding_layers(config: Config, num_layers: int) -> None:
-    """Check the attention type of every layer (`_get_dflash_layer_attention_params`).
+def check_attention_type(config: Config, layer: int) -> None:
+    """Check the attention type of a layer (`_get_dflash_layer_attention_params`).
 
     Raises:
         Refused: `layer_types` is too short or unknown, or sliding layers have no window.
@@ -149,14 +149,13 @@ def sliding_layers(config: Config, num_layers: int) -> None:
         return
     if not isinstance(layer_types, list):
         raise Refused("layer_types must be a list of attention types")
-    for layer in range(num_layers):
-        if layer >= len(layer_types):
-            raise Refused(f"layer_types has {len(layer_types)} entries for {num_layers} layers")
-        kind = layer_types[layer]
-        if kind == "sliding_attention":
-            integer(_window(config, text), "sliding_window")
-        elif kind != "full_attention":
-            raise Refused(f"layer_types[{layer}]={kind!r} is not an attention type of a DFlash draft")
+    if layer >= len(layer_types):
+        raise Refused(f"layer_types has {len(layer_types)} entries, none for layer {layer}")
+    kind = layer_types[layer]
+    if kind == "sliding_attention":
+        integer(_window(config, text), "sliding_window")
+    elif kind != "full_attention":
+        raise Refused(f"layer_types[{layer}]={kind!r} is not an attention type of a DFlash draft")
 
 
 def _window(config: Config, text: Config) -> Any:

@@ -19,7 +19,7 @@ from dflash_audit.quantization.config import QuantConfig
 from dflash_audit.refusal import NotModelled, Refused
 from dflash_audit.tree import Kind, Parameter, Placement, Tree
 
-MOST_LAYERS: Final = 10_000
+MOST_LAYERS: Final = 500
 """A draft has a handful; a config that says more is not worth the memory of its tree."""
 
 ACTIVATIONS: Final = ("silu", "swigluoai")
@@ -29,7 +29,7 @@ ACTIVATIONS: Final = ("silu", "swigluoai")
 class Draft:
     """What the parts of a draft share while it is built.
 
-    `layer_prefix(i)` is the prefix of layer i, empty in the release.
+    `layer_prefix(i)` is the prefix of layer i, empty where layers are asked for bare.
     """
 
     config: Config
@@ -131,7 +131,7 @@ def _layer(assembly: Assembly, draft: Draft, layer: int) -> None:
     real(draft.config.get("rms_norm_eps", 1e-6), "rms_norm_eps")
     assembly.container(name, "DFlashLagunaDecoderLayer" if draft.laguna else "DFlashDecoderLayer")
     assembly.norm(f"{name}.input_layernorm", draft.hidden_size, draft.gemma)
-    _attention(assembly, draft, f"{name}.self_attn", f"{prefix}.self_attn." if prefix else "")
+    _attention(assembly, draft, layer, f"{prefix}.self_attn." if prefix else "")
     assembly.norm(f"{name}.post_attention_layernorm", draft.hidden_size, draft.gemma)
     _mlp(assembly, draft, f"{name}.mlp", f"{prefix}.mlp." if prefix else "")
     if draft.parsed.conv_kernel_size:
@@ -139,8 +139,8 @@ def _layer(assembly: Assembly, draft: Draft, layer: int) -> None:
         _grouped_conv(assembly, draft, f"{name}.mlp_conv")
 
 
-def _attention(assembly: Assembly, draft: Draft, name: str, prefix: str) -> None:
-    config, hidden = draft.config, draft.hidden_size
+def _attention(assembly: Assembly, draft: Draft, layer: int, prefix: str) -> None:
+    config, hidden, name = draft.config, draft.hidden_size, f"layers.{layer}.self_attn"
     heads = integer(required(config, "num_attention_heads"), "num_attention_heads")
     kv_heads = integer(config.get("num_key_value_heads", heads), "num_key_value_heads")
     head_dim = _head_dim(config, hidden, heads)
@@ -156,7 +156,7 @@ def _attention(assembly: Assembly, draft: Draft, name: str, prefix: str) -> None
     assembly.norm(f"{name}.k_norm", head_dim, draft.gemma)
     check_rope(config, head_dim)
     assembly.container(f"{name}.rotary_emb", "RotaryEmbedding")
-    dflash_config.sliding_layers(config, draft.num_layers)
+    dflash_config.check_attention_type(config, layer)
     assembly.attention(f"{name}.attn")
     gate = _gate_size(config, heads, head_dim) if draft.laguna else None
     if gate is not None:

@@ -10,7 +10,7 @@ from dflash_audit.engines.sglang.dflash_config import is_nemotron_35
 from dflash_audit.engines.sglang.draft import build
 from dflash_audit.engines.sglang.load_weights import load
 from dflash_audit.engines.sglang.model_config import derive
-from dflash_audit.engines.sglang.profile import Profile
+from dflash_audit.engines.sglang.profile import NEXT, RELEASE_0_5_23, Profile
 from dflash_audit.engines.sglang.serving import serve_command
 from dflash_audit.hf_config import as_engine_sees, reads_params_json
 from dflash_audit.quantization.config import Surroundings
@@ -91,3 +91,7 @@ def _flags(config: Config, conditions: Conditions) -> tuple[FlagNeeded, ...]:
     if backend is not None:
         raise Refused(f"{SINKS_FLAG.reason}, and the server is given {backend}")
     return (SINKS_FLAG,)
+
+
+RELEASE: Final = SGLang(RELEASE_0_5_23)
+FOLLOWING: Final = SGLang(NEXT)

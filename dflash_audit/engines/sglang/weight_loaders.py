@@ -27,8 +27,6 @@ COLUMN_KINDS: Final = frozenset(
 ROW_KINDS: Final = frozenset((Kind.ROW, Kind.WEIGHT, Kind.PACKED, Kind.GROUP_SCALE, Kind.BLOCK_SCALE))
 """Subclasses of `RowvLLMParameter`."""
 
-PACKED_KINDS: Final = frozenset((Kind.PACKED, Kind.PACKED_COLUMN))
-
 PRECISION: Final[Mapping[str, int]] = {
     "float8_e4m3fn": 0, "float8_e4m3fnuz": 0, "float8_e5m2": 0, "float8_e5m2fnuz": 0, "float8_e8m0fnu": 0,
     "float16": 1, "bfloat16": 1, "float32": 2, "float64": 3,
