@@ -1,10 +1,10 @@
 # Everything runs from a virtual environment that the first target sets up.
 PYTHON ?= python3
 VENV ?= .venv
-# The Python of an environment that holds sglang==0.5.23, for `make records`.
-SGLANG_PYTHON ?= $(HOME)/sgl/bin/python
+# The Python of an environment that holds sglang==0.5.23: `make records` needs it, `make bench` may have it.
+SGLANG_PYTHON ?=
 
-.PHONY: audit test lint format records clean
+.PHONY: audit test lint format bench records clean
 .DELETE_ON_ERROR:
 
 audit: $(VENV)/.audit
@@ -22,8 +22,11 @@ format: $(VENV)/.lint
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 
+bench: $(VENV)/.audit
+	$(VENV)/bin/python scripts/bench.py $(if $(SGLANG_PYTHON),--sglang-python $(SGLANG_PYTHON))
+
 records:
-	$(SGLANG_PYTHON) scripts/record_cases.py fixtures/cases fixtures/fuzz
+	$(or $(SGLANG_PYTHON),$(error give SGLANG_PYTHON=…, a Python that holds sglang==0.5.23)) scripts/record_cases.py fixtures/cases fixtures/fuzz
 
 clean:
 	rm -rf $(VENV) .hypothesis .mypy_cache .pytest_cache .ruff_cache

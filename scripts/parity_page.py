@@ -48,7 +48,7 @@ MEASURED = """\
 | 2026-11-29 | SGLang 0.5.23, transformers 5.19.0, compressed-tensors 0.18.0 | 31,626 on 1 to 8 ranks | 0 |
 
 `scripts/random_cases.py` makes such cases, `scripts/record_cases.py` records them with a real SGLang, which
-runs on a CPU here and is told that it is on an H200.
+runs on a CPU and is told that it is on an H200.
 
 ## Where the audit leaves the record on purpose
 

@@ -5,7 +5,7 @@ checkpoint has one), `tensors.json` (name -> [dtype, shape], dtypes as a
 safetensors header spells them), `expected.json` (what the engines did) and
 `args.json` where the server gets other options than its defaults. A `.pt` file
 lies beside the weights. The tensors come out as zeros: the cases are about
-layout. Standard library only.
+layout.
 """
 
 import json

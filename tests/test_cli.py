@@ -141,6 +141,55 @@ def test_a_folder_that_is_called_as_a_command(tmp_path: Path) -> None:
     assert run("tree", cwd=tmp_path).returncode == 2
 
 
+@pytest.mark.parametrize(
+    ("severity", "code"), [("error", 0), ("warning", 1), ("note", 1), ("WARNING", 1)]
+)  # fmt: skip
+def test_what_fails_is_for_the_user_to_say(severity: str, code: int) -> None:
+    assert run(str(SEED), "--fail-on", severity).returncode == code
+
+
+@pytest.mark.parametrize(
+    ("options", "rule"),
+    [(["--gpu", "t4"], "old-card"), (["--gpu", "H200"], None), (["--tp", "3"], "refused-build")],
+)
+def test_what_the_server_is_given(options: list[str], rule: str | None) -> None:
+    found = {f["rule"] for f in report(str(SEED), *options)["findings"] if f["engine"] == "sglang-next"}
+    assert rule in found if rule else not found
+
+
+def test_the_attention_backend_that_a_draft_with_sinks_needs(tmp_path: Path) -> None:
+    source = materialize(FIXTURES / "published" / "nemotron-3.5-lightning-dspark", tmp_path)
+    option = "--speculative-draft-attention-backend"
+    said = {
+        backend: {f["rule"] for f in report(str(source), *words)["findings"] if f["engine"] == "sglang-next"}
+        for backend, words in {
+            None: [], "trtllm_mha": [option, "trtllm_mha"], "fa3": [option, "fa3"]
+        }.items()
+    }  # fmt: skip
+    assert "server-flag" in said[None]
+    assert not {"server-flag", "refused-build"} & said["trtllm_mha"]
+    assert "refused-build" in said["fa3"]
+
+
+def test_verbose_adds_the_load_plan() -> None:
+    plan = "layers.1.self_attn.qkv_proj "
+    assert plan not in run(str(SEED)).stdout
+    assert plan in run(str(SEED), "--verbose").stdout
+
+
+def test_every_rule_is_listed_and_explained() -> None:
+    listed = [line.split()[0] for line in run("rules").stdout.splitlines()]
+    pages = Path(__file__).parents[1] / "docs" / "rules"
+    assert sorted(listed) == sorted(path.stem for path in pages.glob("*-*.md"))
+    told = run("explain", "dropped-tensor").stdout
+    assert told == (pages / "dropped-tensor.md").read_text()
+    assert "Did you mean dropped-tensor?" in run("explain", "droped-tensor").stderr
+
+
+def test_no_name_at_all() -> None:
+    assert run("").returncode == 3
+
+
 def test_names_cannot_write_to_the_terminal(tmp_path: Path) -> None:
     source = materialize(FIXTURES / "cases" / "dense-dflash1", tmp_path)
     tensors = json.loads((FIXTURES / "cases" / "dense-dflash1" / "tensors.json").read_text())

@@ -56,6 +56,6 @@ def test_the_command(case: str, draft: Origin, words: list[str], tmp_path: Path)
         None,
         Conditions(),
     )
-    command = serve_command(built, draft, [FlagNeeded("--some-flag", "it is needed")])
+    command = serve_command(built, draft, [FlagNeeded("--some-flag", "it is needed")], Conditions(tp=2))
     assert [word for word in words if word not in command] == []
-    assert command[-1] == "--some-flag"
+    assert command[-2:] == ("--some-flag", "--tp 2")

@@ -1,11 +1,12 @@
 """The report for a person in a terminal: the verdicts, what was found, what to do next."""
 
 import io
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import Final
+from typing import Any, Final
 
 from rich.console import Console, RenderableType
 from rich.padding import Padding
@@ -43,12 +44,16 @@ def render(report: Report, screen: Screen) -> str:
         emoji=False,
     )
     for part in _parts(report, screen):
-        console.print(part)
+        if isinstance(part, str):
+            console.out(part, highlight=False)
+        else:
+            console.print(part)
     text = console.file.getvalue()  # type: ignore[attr-defined]
     return re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE).rstrip("\n")
 
 
 def _parts(report: Report, screen: Screen) -> Iterator[RenderableType]:
+    """The report from top to bottom; a plain string is never folded, for it will be copied."""
     yield from _heading(report)
     yield _verdicts(report)
     for engines, findings in _sections(report).items():
@@ -56,9 +61,10 @@ def _parts(report: Report, screen: Screen) -> Iterator[RenderableType]:
     if screen.verbose:
         for run in _gating_first(report):
             if run.engine in report.gating:
-                yield Text("\n" + tree_text.render(run))
+                yield "\n" + tree_text.render(run)
     yield Text()
     yield from _next(report)
+    yield from _not_judged(report)
     yield Text(_summary(report), style="dim")
 
 
@@ -69,15 +75,21 @@ def _heading(report: Report) -> Iterator[Text]:
         return
     files = f"{len(read.files)} file{'' if len(read.files) == 1 else 's'}"
     sizes = f"{_bytes(read.bytes_read)} read of {_bytes(read.bytes_total)}"
-    yield Text(f"{_what(report.runs)}, {len(read.tensors)} tensors in {files} ({sizes})", style="dim")
+    yield Text(f"{_what(report)}, {len(read.tensors)} tensors in {files} ({sizes})", style="dim")
     yield Text(f"commit {read.origin.commit}\n" if read.origin.commit else "", style="dim")
 
 
-def _what(runs: Sequence[EngineRun]) -> str:
-    """The class and the quantization of the draft, as the last engine that knows them says."""
-    classes = [run.model_class for run in runs if run.model_class]
-    methods = [run.quantization for run in runs if run.quantization]
-    return clean(f"{classes[-1] if classes else 'no known class'}, {methods[-1] if methods else 'dense'}")
+def _what(report: Report) -> str:
+    """The class and the quantization as the last engine that knows them says, or what config.json names."""
+    classes = [run.model_class for run in report.runs if run.model_class]
+    if not classes:
+        return clean(f"architectures {json.dumps(_config(report).get('architectures'))}")
+    methods = [run.quantization for run in report.runs if run.quantization]
+    return clean(f"{classes[-1]}, {methods[-1] if methods else 'dense'}")
+
+
+def _config(report: Report) -> Mapping[str, Any]:
+    return report.checkpoint.config if report.checkpoint else {}
 
 
 def _verdicts(report: Report) -> Table:
@@ -87,7 +99,7 @@ def _verdicts(report: Report) -> Table:
     table.add_column()
     for run in _gating_first(report):
         words, style = WORDS[report.verdict(run)]
-        aside = "" if run.engine in report.gating else " (does not gate)"
+        aside = "" if run.engine in report.gating else " (does not count)"
         table.add_row(Text("  " + run.engine), Text(words, style=style), Text(_why(report, run) + aside))
     return table
 
@@ -132,7 +144,7 @@ def _section(report: Report, engines: tuple[str, ...], findings: list[Finding]) 
         return
     gates = not engines or not report.gating.isdisjoint(engines)
     heading = " and ".join(engines) or "All engines"
-    yield Text(f"\n{heading}{'' if gates else ' (does not gate)'}", style="bold")
+    yield Text(f"\n{heading}{'' if gates else ' (does not count)'}", style="bold")
     worst_first = sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
     for (severity, rule), of_rule in groupby(worst_first, key=lambda f: (f.severity, f.rule)):
         yield Text.assemble("  ", (severity, COLORS[severity]), " ", (rule, "bold"))
@@ -149,28 +161,46 @@ def _indented(columns: int, text: Text) -> Padding:
 
 
 def _next(report: Report) -> Iterator[RenderableType]:
-    """What to do: mend the errors of what gates, or serve the draft."""
+    """What to do: mend the errors that count, or serve the draft."""
     counted = [finding for finding in report.findings if report.counts_in_summary(finding)]
     if any(finding.severity == "error" for finding in counted):
         # A warning beside an error names its cause, so its mend comes first.
         ordered = sorted(counted, key=lambda f: ("warning", "error", "note").index(f.severity))
-        hints = dict.fromkeys(f.hint for f in ordered if f.hint and f.severity != "note")
+        steps: dict[str, str] = {}
+        for finding in ordered:
+            if finding.hint and finding.severity != "note":
+                steps.setdefault(finding.hint, finding.subject)
         yield Text("Next", style="bold")
-        for number, hint in enumerate(hints, start=1):
-            yield _indented(2, Text(f"{number}. {clean(hint)}"))
+        yield _numbered([f"{clean(subject)}: {clean(hint)}" for hint, subject in steps.items()])
+        yield Text()
         return
-    command = next((run.serve for run in report.runs if run.engine in report.gating and run.serve), ())
-    if command:
-        yield Text("Serve it with", style="bold")
-        yield Text(
-            " \\\n".join(f"    {clean(option)}" for option in command) + "\n", no_wrap=True, overflow="ignore"
-        )
+    serving = next((run for run in report.runs if run.engine in report.gating and run.serve), None)
+    if serving is not None:
+        yield Text(f"Serve it on {serving.engine} with", style="bold")
+        yield " \\\n".join(f"    {clean(option)}" for option in serving.serve) + "\n"
+
+
+def _numbered(steps: Sequence[str]) -> Table:
+    table = Table.grid(padding=(0, 1))
+    table.add_column(no_wrap=True)
+    table.add_column()
+    for number, step in enumerate(steps, start=1):
+        table.add_row(f"  {number}.", Text(step))
+    return table
+
+
+def _not_judged(report: Report) -> Iterator[Text]:
+    for run in report.runs:
+        if run.engine in report.gating and run.skipped is not None:
+            yield Text(
+                f"Not judged on {run.engine}, which is no pass: {clean(run.skipped)}\n", style="yellow"
+            )
 
 
 def _summary(report: Report) -> str:
     engines = ", ".join(run.engine for run in report.runs if run.engine in report.gating)
     counts = ", ".join(_counted(report.counts[severity], severity) for severity in SEVERITIES)
-    return f"{counts} where it gates ({engines}); exit code {report.exit_code}"
+    return f"{counts} that count ({engines}); exit code {report.exit_code}"
 
 
 def _counted(number: int, severity: Severity) -> str:

@@ -28,6 +28,7 @@ name the layers as every engine does: fused and by shard, under any prefix.
 
 import json
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from dflash_audit.diagnosis.ignore_lists import DIALECTS, pattern, place_of, with_list
 from dflash_audit.diagnosis.stored import State, faults, stored_in
@@ -36,16 +37,23 @@ from dflash_audit.engines import engine
 from dflash_audit.finding import Finding
 from dflash_audit.fold import fold
 from dflash_audit.match import exact_or_regex
-from dflash_audit.quantization.compressed_tensors.config import CompressedTensors
 from dflash_audit.refusal import Refused
 from dflash_audit.sources.checkpoint import Checkpoint
 from dflash_audit.tree import Module
+
+if TYPE_CHECKING:
+    from dflash_audit.quantization.compressed_tensors.config import CompressedTensors
 
 
 def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iterator[Finding]:
     """One finding a target that names layers which are quantized on disk, and none as the engine does."""
     config = run.quant_config
-    if not isinstance(config, CompressedTensors) or not faults(run):
+    if config is None or not faults(run):
+        return
+    # Only here: most drafts are dense and do without the import.
+    from dflash_audit.quantization.compressed_tensors.config import CompressedTensors
+
+    if not isinstance(config, CompressedTensors):
         return
     tree = _tree(run, checkpoint, conditions)
     quantized = {
@@ -76,7 +84,7 @@ def _names(target: str, name: str, module: Module) -> bool:
     return any(_matches(target, spelling) for spelling in (name, f"model.{name}", module.name))
 
 
-def _hits(config: CompressedTensors, target: str, module: Module) -> bool:
+def _hits(config: "CompressedTensors", target: str, module: Module) -> bool:
     """Whether this engine finds a module under a target: by name, by class, or all its shards by name."""
     if module.linear is None or module.prefix is None:
         return False
@@ -97,7 +105,9 @@ def _matches(target: str, name: str) -> bool:
         return False  # no pattern; the build tells of it
 
 
-def _finding(config: CompressedTensors, run: EngineRun, target: str, meant: Mapping[str, Module]) -> Finding:
+def _finding(
+    config: "CompressedTensors", run: EngineRun, target: str, meant: Mapping[str, Module]
+) -> Finding:
     prefixes = [module.prefix for module in meant.values() if module.prefix is not None]
     asked = ", ".join(repr(name) for name in fold(dict.fromkeys(prefixes)))
     modules = "a module that is" if len(meant) == 1 else f"{len(meant)} modules that are"
@@ -115,7 +125,7 @@ def _finding(config: CompressedTensors, run: EngineRun, target: str, meant: Mapp
     )
 
 
-def _hint(config: CompressedTensors, prefixes: list[str]) -> str:
+def _hint(config: "CompressedTensors", prefixes: list[str]) -> str:
     """One group may take every linear; of several, each has to name its own as engines do."""
     first, *others = config.groups.values()
     if all(group == first for group in others):

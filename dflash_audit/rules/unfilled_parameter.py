@@ -34,8 +34,8 @@ from dflash_audit.finding import Finding
 from dflash_audit.fold import pattern, title
 from dflash_audit.loadplan import LoadPlan, Shard
 
+FOLLOWS: Final = "It follows from the dropped tensors of this layer: mend those."
 HINT: Final = "Add the tensor in the layout that the engine expects, or change the config to match."
-FOLLOWS: Final = "It follows from the tensors of this layer that are dropped: mend that."
 
 
 def find(run: EngineRun) -> Iterator[Finding]:
@@ -52,11 +52,11 @@ def find(run: EngineRun) -> Iterator[Finding]:
             groups.setdefault((pattern(module.name), shards), []).append(name)
     for (_, shards), names in groups.items():
         follows = run.plan.slots[names[0]].module.name in lost
-        yield _finding(run, run.plan, names, shards, FOLLOWS if follows else HINT)
+        yield _finding(run, run.plan, names, shards, follows)
 
 
 def _finding(
-    run: EngineRun, plan: LoadPlan, names: list[str], shards: tuple[Shard, ...], hint: str
+    run: EngineRun, plan: LoadPlan, names: list[str], shards: tuple[Shard, ...], follows: bool
 ) -> Finding:
     parts = "" if shards == ("all",) else f" the shards {', '.join(str(shard) for shard in shards)} of"
     those = "this parameter" if len(names) == 1 else f"these {len(names)} parameters"
@@ -71,6 +71,6 @@ def _finding(
             f"No tensor fills{parts} {those} ({size}):"
             f" {run.engine} runs on what was in memory, and accepts no draft token."
         ),
-        hint=hint,
+        hint=FOLLOWS if follows else HINT,
         subjects=tuple(names),
     )

@@ -32,7 +32,6 @@ from dflash_audit.diagnosis.sglang_draft import is_sglang
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.finding import Finding
 from dflash_audit.fold import title
-from dflash_audit.quantization.compressed_tensors.config import CompressedTensors
 from dflash_audit.sources.checkpoint import Checkpoint
 from dflash_audit.tree import Module
 
@@ -79,5 +78,8 @@ def _widened(run: EngineRun, module: Module, capability: int) -> bool:
 
 
 def _asks_for_activations(run: EngineRun) -> bool:
+    # Only here: few schemes need to know.
+    from dflash_audit.quantization.compressed_tensors.config import CompressedTensors
+
     config = run.quant_config
     return isinstance(config, CompressedTensors) and any(g.activations for g in config.groups.values())

@@ -46,6 +46,8 @@ def read_source(source: str, revision: str | None) -> Checkpoint:
 
 
 def _read_path(source: str, revision: str | None) -> Checkpoint:
+    if not source:
+        raise Unreadable("no-such-source", "SOURCE", "empty")
     if source.startswith(SCHEME):
         told = f"not {SCHEME}org/name, with or without @revision and :folder/"
         raise Unreadable("no-such-source", source, told)

@@ -65,7 +65,7 @@ class SGLang:
         progress.stage = "build"
         built = build(drafted, self.profile, config, run.quant_config, conditions)
         run.flags = _flags(config, conditions)
-        run.serve = serve_command(built, checkpoint.origin, run.flags)
+        run.serve = serve_command(built, checkpoint.origin, run.flags, conditions)
         run.tree = built.tree
         progress.stage = "load"
         alone = replace(conditions, tp=1)

@@ -5,15 +5,17 @@ size is the whole verify window, a DSpark server's the tokens proposed in it.
 """
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from dflash_audit.engine_run import FlagNeeded
+from dflash_audit.engine_run import Conditions, FlagNeeded
 from dflash_audit.engines.sglang.draft import BuiltDraft
 from dflash_audit.sources.checkpoint import Origin
 
 
-def serve_command(built: BuiltDraft, draft: Origin, flags: Iterable[FlagNeeded]) -> tuple[str, ...]:
-    """A shell command, an option each, with TARGET to be filled in.
+def serve_command(
+    built: BuiltDraft, draft: Origin, flags: Iterable[FlagNeeded], given: Conditions
+) -> tuple[str, ...]:
+    """A shell command, an option each, with TARGET to be filled in; under `given` it was replayed.
 
     A server takes a draft from a path or from the root of a repo: one in a
     repo's folder has to be downloaded, and stands as DRAFT.
@@ -25,6 +27,7 @@ def serve_command(built: BuiltDraft, draft: Origin, flags: Iterable[FlagNeeded])
         *_source(draft),
         f"--speculative-{algorithm.lower()}-block-size {built.draft.parsed.block_size}",
         *(needed.flag for needed in flags),
+        *_given(given),
     )
 
 
@@ -37,3 +40,12 @@ def _source(draft: Origin) -> tuple[str, ...]:
         f"--speculative-draft-model-path {shlex.quote(draft.id)}",
         f"--speculative-draft-model-revision {draft.commit}",
     )
+
+
+def _given(conditions: Conditions) -> Iterator[str]:
+    if conditions.tp > 1:
+        yield f"--tp {conditions.tp}"
+    if conditions.quantization is not None:
+        yield f"--quantization {shlex.quote(conditions.quantization)}"
+    if conditions.attention_backend is not None:
+        yield f"--speculative-draft-attention-backend {shlex.quote(conditions.attention_backend)}"

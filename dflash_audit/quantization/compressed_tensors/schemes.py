@@ -34,15 +34,16 @@ def wna16(layer: Linear, args: QuantizationArgs) -> tuple[Parameter, ...]:
     group = args.group_size if args.group_size not in (None, -1) else None
     if group is None and args.strategy != "channel":
         raise Refused(f"strategy {args.strategy} without a group_size: Marlin knows groups and channels only")
-    if group == 0:
-        raise Refused("a group_size of 0 divides nothing")
+    per_group = layer.input_size if group is None else group
+    if per_group == 0:
+        raise Refused(f"{layer.prefix} has a group for every 0 inputs")
     act_order = args.actorder == "group"
     row_parallel = layer.input_size != layer.input_size_per_partition
     whole_scales = act_order or (group is None and row_parallel)
     columns = layer.input_size if whole_scales else layer.input_size_per_partition
-    if not whole_scales and columns % (group or layer.input_size):
+    if not whole_scales and columns % per_group:
         raise Refused(f"input size {columns} of {layer.prefix} is not a multiple of group_size {group}")
-    return _wna16_parameters(layer, args, columns // (group or layer.input_size), whole_scales)
+    return _wna16_parameters(layer, args, columns // per_group, whole_scales)
 
 
 def _wna16_parameters(

@@ -1,0 +1,66 @@
+"""The report that a person reads: it fits the screen, and its end says what to do."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from materialize import materialize
+from test_cli import FIXTURES, SEED, run
+
+
+def lines_of(*words: str) -> list[str]:
+    done: subprocess.CompletedProcess[str] = run(*words)
+    assert done.stderr == ""
+    return done.stdout.splitlines()
+
+
+def after(heading: str, lines: list[str]) -> list[str]:
+    """The lines below a heading, up to the next empty one."""
+    below = lines[lines.index(heading) + 1 :]
+    return below[: below.index("")]
+
+
+def test_the_lines_fit_the_screen() -> None:
+    assert max(map(len, lines_of(str(SEED), "--engine", "all"))) <= 100
+
+
+def test_a_pass_ends_with_the_command_that_serves_it_on_one_line_each(tmp_path: Path) -> None:
+    source = materialize(FIXTURES / "cases" / "dense-dflash2", tmp_path / ("long name " * 12).strip())
+    lines = lines_of(str(source), "--tp", "2")
+    command = after("Serve it on sglang-next with", lines)
+    assert command == [
+        "    python -m sglang.launch_server --model-path TARGET \\",
+        "    --speculative-algorithm DFLASH \\",
+        f"    --speculative-draft-model-path '{source}' \\",
+        "    --speculative-dflash-block-size 8 \\",
+        "    --tp 2",
+    ]
+    assert "exit code 0" in lines[-1]
+
+
+def test_a_fail_ends_with_what_to_do_the_cause_first() -> None:
+    lines = lines_of(str(SEED), "--engine", "sglang-0.5.23")
+    first, *_ = after("Next", lines)
+    assert first.startswith("  1. re:.*self_attn\\.(q|k|v)_proj$: Add ")
+    assert lines[-1].endswith("exit code 1")
+
+
+def test_engines_that_do_not_count_are_marked() -> None:
+    verdicts = {line.split()[0]: line for line in lines_of(str(SEED)) if line.startswith("  sglang-")}
+    assert "(does not count)" not in verdicts["sglang-next"]
+    assert "sglang-0.5.23 (does not count)" in lines_of(str(SEED))
+
+
+@pytest.mark.parametrize(
+    ("architecture", "says"),
+    [
+        ("Lfm2DSparkDraftModel", "Not judged on sglang-next, which is no pass"),
+        ("NoSuchDraft", 'architectures ["NoSuchDraft"]'),
+    ],
+)
+def test_a_draft_that_no_engine_builds(architecture: str, says: str, tmp_path: Path) -> None:
+    source = materialize(FIXTURES / "cases" / "dense-dspark", tmp_path)
+    config = json.loads((source / "config.json").read_text())
+    (source / "config.json").write_text(json.dumps({**config, "architectures": [architecture]}))
+    assert any(says in line for line in lines_of(str(source)))
