@@ -1,6 +1,7 @@
 """The command line: options in, a report out; no logic of its own."""
 
 import difflib
+import gc
 import os
 import shutil
 import sys
@@ -217,6 +218,8 @@ def main() -> None:
     if sys.stdout is not None and hasattr(sys.stdout, "reconfigure"):
         # A name out of a checkpoint may hold what the terminal's encoding does not.
         sys.stdout.reconfigure(errors="backslashreplace")
+    # A run is over in a moment, and what it reads is no cycle: the collector would only cost time.
+    gc.disable()
     words = sys.argv[1:]
     if words and words[0] not in COMMANDS | OWN_OPTIONS:
         words = ["audit", *words]
