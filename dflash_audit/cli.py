@@ -105,7 +105,10 @@ def audit_command(
     fail_on: Annotated[
         Severity,
         typer.Option(
-            "--fail-on", parser=_severity, metavar="SEVERITY", help="error, warning or note: exit 1 for."
+            "--fail-on",
+            parser=_severity,
+            metavar="SEVERITY",
+            help="What exits 1: error, warning or note.",
         ),
     ] = "error",
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as one JSON object.")] = False,
@@ -118,7 +121,7 @@ def audit_command(
     gating = frozenset(ENGINES if "all" in named else named)
     report = _audit(source, revision, gating, (tp, CARDS[gpu], quantization, backend), fail_on)
     if as_json or report.error is None:
-        print(render("json" if as_json else "text", report, _screen(verbose)))
+        _write(render("json" if as_json else "text", report, _screen(verbose)))
     _complain(report)
     raise typer.Exit(report.exit_code)
 
@@ -142,7 +145,7 @@ def tree_command(
     _complain(report)
     for run in report.runs:
         if engine in (run.engine, "all"):
-            print(tree_text.render(run))
+            _write(tree_text.render(run, _screen()))
     raise typer.Exit(report.exit_code if report.error else 0)
 
 
@@ -162,7 +165,7 @@ def explain_command(
     print(page(rule))
 
 
-def _screen(verbose: bool) -> "Screen":
+def _screen(verbose: bool = False) -> "Screen":
     from dflash_audit.formats.screen import Screen
 
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
@@ -187,6 +190,15 @@ def _audit(
         return audit(request)
     with waiting(f"Reading {source} ..."):
         return audit(request)
+
+
+def _write(text: str) -> None:
+    """Print; a reader that has seen enough, such as head, does not change the exit code."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        # Else Python's own flush at exit would complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complain(report: "Report") -> None:

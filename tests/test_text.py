@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,21 @@ def test_a_fail_ends_with_what_to_do_the_cause_first() -> None:
     first, *_ = after("Next", lines)
     assert first.startswith("  1. re:.*self_attn\\.(q|k|v)_proj$: Add ")
     assert lines[-1].endswith("exit code 1")
+
+
+def test_what_follows_from_a_named_cause_comes_last(tmp_path: Path) -> None:
+    source = materialize(FIXTURES / "cases" / "dense-dspark", tmp_path)
+    config = json.loads((source / "config.json").read_text())
+    (source / "config.json").write_text(json.dumps({**config, "architectures": ["NoSuchDraft"]}))
+    lines = lines_of(str(source))
+    assert "Qwen3DSparkModel" in after("Next", lines)[0]
+    assert "that this engine has" in after("Then, if an error is left", lines)[0]
+
+
+def test_a_reader_that_leaves_does_not_change_the_exit_code() -> None:
+    command = f"{sys.executable} -m dflash_audit {SEED} --json | head -c 1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("{0\n", "")
 
 
 def test_engines_that_do_not_count_are_marked() -> None:

@@ -1,14 +1,12 @@
 """The report for a person in a terminal: the verdicts, what was found, what to do next."""
 
-import io
 import json
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Any, Final
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -17,9 +15,25 @@ from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import SEVERITIES, Finding, Severity
 from dflash_audit.formats import tree_text
 from dflash_audit.formats.clean import clean
+from dflash_audit.formats.console import written
 from dflash_audit.formats.screen import Screen
 from dflash_audit.report import Report
 from dflash_audit.verdict import Verdict
+
+Part = RenderableType | tuple[str, str]
+
+CONSEQUENCES: Final = frozenset(
+    (
+        "unknown-class",
+        "refused-build",
+        "refused-load",
+        "dropped-tensor",
+        "unfilled-parameter",
+        "resized-parameter",
+        "lossy-cast",
+    )
+)
+"""Rules that tell what happens; of what stands beside them, another rule tells the cause."""
 
 COLORS: Final = {"error": "bold red", "warning": "yellow", "note": "blue"}
 WORDS: Final[dict[Verdict, tuple[str, str]]] = {
@@ -28,32 +42,15 @@ WORDS: Final[dict[Verdict, tuple[str, str]]] = {
     "fail": ("does not serve", "bold red"),
     "skipped": ("not replayed", "dim"),
 }
-WIDEST: Final = 110
-"""A longer line is hard to read, however wide the screen."""
 
 
 def render(report: Report, screen: Screen) -> str:
     """The whole report as lines that fit the screen."""
-    console = Console(
-        file=io.StringIO(),
-        width=min(screen.width, WIDEST),
-        force_terminal=screen.color,
-        no_color=not screen.color,
-        highlight=False,
-        markup=False,
-        emoji=False,
-    )
-    for part in _parts(report, screen):
-        if isinstance(part, str):
-            console.out(part, highlight=False)
-        else:
-            console.print(part)
-    text = console.file.getvalue()  # type: ignore[attr-defined]
-    return re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE).rstrip("\n")
+    return written(_parts(report, screen), screen)
 
 
-def _parts(report: Report, screen: Screen) -> Iterator[RenderableType]:
-    """The report from top to bottom; a plain string is never folded, for it will be copied."""
+def _parts(report: Report, screen: Screen) -> Iterator[Part]:
+    """The report from top to bottom."""
     yield from _heading(report)
     yield _verdicts(report)
     for engines, findings in _sections(report).items():
@@ -61,7 +58,8 @@ def _parts(report: Report, screen: Screen) -> Iterator[RenderableType]:
     if screen.verbose:
         for run in _gating_first(report):
             if run.engine in report.gating:
-                yield "\n" + tree_text.render(run)
+                yield Text()
+                yield from tree_text.lines(run)
     yield Text()
     yield from _next(report)
     yield from _not_judged(report)
@@ -160,24 +158,31 @@ def _indented(columns: int, text: Text) -> Padding:
     return Padding(text, (0, 0, 0, columns), expand=False)
 
 
-def _next(report: Report) -> Iterator[RenderableType]:
+def _next(report: Report) -> Iterator[Part]:
     """What to do: mend the errors that count, or serve the draft."""
     counted = [finding for finding in report.findings if report.counts_in_summary(finding)]
     if any(finding.severity == "error" for finding in counted):
-        # A warning beside an error names its cause, so its mend comes first.
-        ordered = sorted(counted, key=lambda f: ("warning", "error", "note").index(f.severity))
-        steps: dict[str, str] = {}
-        for finding in ordered:
-            if finding.hint and finding.severity != "note":
-                steps.setdefault(finding.hint, finding.subject)
-        yield Text("Next", style="bold")
-        yield _numbered([f"{clean(subject)}: {clean(hint)}" for hint, subject in steps.items()])
-        yield Text()
+        yield from _steps([finding for finding in counted if finding.severity != "note"])
         return
     serving = next((run for run in report.runs if run.engine in report.gating and run.serve), None)
     if serving is not None:
         yield Text(f"Serve it on {serving.engine} with", style="bold")
-        yield " \\\n".join(f"    {clean(option)}" for option in serving.serve) + "\n"
+        yield " \\\n".join(f"    {clean(option)}" for option in serving.serve) + "\n", ""
+
+
+def _steps(findings: Iterable[Finding]) -> Iterator[RenderableType]:
+    """The mends, an error's before a warning's; where a cause is named, those of its consequences last."""
+    causes_first = sorted(findings, key=lambda f: (f.rule in CONSEQUENCES, SEVERITIES.index(f.severity)))
+    steps: dict[bool, dict[str, str]] = {False: {}, True: {}}
+    for finding in causes_first:
+        if finding.hint and not any(finding.hint in told for told in steps.values()):
+            steps[finding.rule in CONSEQUENCES].setdefault(finding.hint, finding.subject)
+    heading = "Next"
+    for told in filter(None, steps.values()):
+        yield Text(heading, style="bold")
+        yield _numbered([f"{clean(subject)}: {clean(hint)}" for hint, subject in told.items()])
+        yield Text()
+        heading = "Then, if an error is left"
 
 
 def _numbered(steps: Sequence[str]) -> Table:

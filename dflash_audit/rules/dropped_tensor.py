@@ -88,5 +88,5 @@ def _hint(tensor: Tensor, module: Module | None) -> str:
         name = module.name.rpartition(".")[2]
         return f"Add an ignore entry that matches {module.prefix!r}, such as re:.*{name}$, or quantize it."
     if leaf not in ("weight", "bias"):
-        return "Keep this layer in bfloat16: add it to the ignore list of the recipe, and quantize again."
+        return "Quantize again, with this layer in the ignore list of the recipe, so that it stays bfloat16."
     return "Remove the tensor, or restore the config key under which the module has this parameter."

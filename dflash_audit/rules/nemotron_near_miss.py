@@ -58,7 +58,7 @@ def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
         subject=key,
         message=(
             f"In all but {key} this is a Nemotron 3.5 draft, so {run.engine} does not take it for one: it"
-            " drops the draft's own embedding and attention sinks, and places its tokens as a plain draft's."
+            " drops the draft's own embedding and any sinks, and places its tokens as a plain draft's."
         ),
         hint=f"Set {key} to {wanted}.",
         subjects=(key,),

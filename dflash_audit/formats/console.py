@@ -1,0 +1,34 @@
+"""Lines for a screen: folded at its width unless they will be copied, coloured if it shows colours."""
+
+import io
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from rich.console import Console, RenderableType
+
+from dflash_audit.formats.screen import Screen
+
+WIDEST: Final = 110
+"""A longer line is hard to read, however wide the screen."""
+
+
+def written(parts: Iterable[RenderableType | tuple[str, str]], screen: Screen) -> str:
+    """The parts below one another; a pair of a text and its style is never folded."""
+    file = io.StringIO()
+    console = Console(
+        file=file,
+        width=min(screen.width, WIDEST),
+        force_terminal=screen.color,
+        no_color=not screen.color,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+    for part in parts:
+        if isinstance(part, tuple):
+            text, style = part
+            console.out(text, style=style or None, highlight=False)
+        else:
+            console.print(part)
+    return re.sub(r"[ \t]+$", "", file.getvalue(), flags=re.MULTILINE).rstrip("\n")
