@@ -92,8 +92,9 @@ def _predicate(draft: Draft, clue: Clue) -> tuple[str, str]:
     """What stands before and after the key in a sentence about config.json."""
     inner = {name: value for name in PLACES if isinstance(value := draft.raw.get(name), dict)}
     places = {"": draft.raw, **inner}
-    if places.get(clue.place, {}).get(clue.key) is not None:
-        return f"says {json.dumps(clue.read)} for", ""
+    written = places.get(clue.place, {}).get(clue.key)
+    if written is not None:
+        return f"says {json.dumps(written)} for", ""
     elsewhere = next((name for name, place in places.items() if place.get(clue.key) is not None), None)
     if elsewhere is not None:
         where = f"in {elsewhere}" if elsewhere else "at its top"
