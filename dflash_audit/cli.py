@@ -154,7 +154,7 @@ def rules_command() -> None:
     """List the rules, a line each."""
     width = max(map(len, RULES))
     for rule in RULES:
-        print(f"{rule:{width}}  {title(rule)}")
+        _write(f"{rule:{width}}  {title(rule)}")
 
 
 @app.command("explain")
@@ -162,7 +162,7 @@ def explain_command(
     rule: Annotated[str, typer.Argument(parser=_rule, metavar="RULE", help="A rule's name.")],
 ) -> None:
     """Explain a rule: what it finds, why it matters, an example, how to fix it."""
-    print(page(rule))
+    _write(page(rule))
 
 
 def _screen(verbose: bool = False) -> "Screen":

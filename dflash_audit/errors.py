@@ -1,5 +1,7 @@
 """How the audit says that it cannot look: bad content is a finding instead."""
 
+from dflash_audit.printable import printable
+
 
 class Unreadable(Exception):
     """The source could not be read; the program ends with exit code 3.
@@ -9,8 +11,7 @@ class Unreadable(Exception):
     """
 
     def __init__(self, kind: str, subject: str, reason: str) -> None:
-        # Names out of a checkpoint can hold anything, and a line stays a line.
         self.kind = kind
         self.reason = reason
-        self.message = "".join(c if c.isprintable() else repr(c)[1:-1] for c in f"{subject}: {reason}")
+        self.message = printable(f"{subject}: {reason}")
         super().__init__(self.message)

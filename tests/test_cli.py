@@ -28,6 +28,12 @@ def report(*words: str) -> dict[str, Any]:
     return parsed
 
 
+def name_class(source: Path, architecture: str) -> None:
+    """Rewrite what the checkpoint's config.json names for a class."""
+    path = source / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "architectures": [architecture]}))
+
+
 @pytest.mark.parametrize(
     ("options", "code"),
     [
@@ -116,8 +122,7 @@ def test_the_server_option_that_a_draft_inherits(tmp_path: Path) -> None:
 
 def test_a_class_that_is_not_replayed_is_skipped_and_does_not_fail(tmp_path: Path) -> None:
     source = materialize(FIXTURES / "cases" / "dense-dspark", tmp_path)
-    config = json.loads((source / "config.json").read_text())
-    (source / "config.json").write_text(json.dumps({**config, "architectures": ["Lfm2DSparkDraftModel"]}))
+    name_class(source, "Lfm2DSparkDraftModel")
     said = report(str(source), "--engine", "all")
     assert [e["verdict"] for e in said["engines"]] == ["skipped", "skipped"]
     assert said["summary"]["exit_code"] == 0

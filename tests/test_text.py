@@ -1,13 +1,12 @@
 """The report that a person reads: it fits the screen, and its end says what to do."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from materialize import materialize
-from test_cli import FIXTURES, SEED, run
+from test_cli import FIXTURES, SEED, name_class, run
 
 
 def lines_of(*words: str) -> list[str]:
@@ -49,8 +48,7 @@ def test_a_fail_ends_with_what_to_do_the_cause_first() -> None:
 
 def test_what_follows_from_a_named_cause_comes_last(tmp_path: Path) -> None:
     source = materialize(FIXTURES / "cases" / "dense-dspark", tmp_path)
-    config = json.loads((source / "config.json").read_text())
-    (source / "config.json").write_text(json.dumps({**config, "architectures": ["NoSuchDraft"]}))
+    name_class(source, "NoSuchDraft")
     lines = lines_of(str(source))
     assert "Qwen3DSparkModel" in after("Next", lines)[0]
     assert "that this engine has" in after("Then, if an error is left", lines)[0]
@@ -77,6 +75,5 @@ def test_engines_that_do_not_count_are_marked() -> None:
 )
 def test_a_draft_that_no_engine_builds(architecture: str, says: str, tmp_path: Path) -> None:
     source = materialize(FIXTURES / "cases" / "dense-dspark", tmp_path)
-    config = json.loads((source / "config.json").read_text())
-    (source / "config.json").write_text(json.dumps({**config, "architectures": [architecture]}))
+    name_class(source, architecture)
     assert any(says in line for line in lines_of(str(source)))

@@ -2,11 +2,13 @@
 
 from typing import Final
 
+from dflash_audit.printable import printable
+
 LONGEST: Final = 600
 """No sentence of the audit is longer; a name that is would fill the screen."""
 
 
 def clean(text: str) -> str:
-    """`text` on one line and not endless: whatever is not printable is written as an escape."""
-    shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text[:LONGEST])
+    """`text` made printable, and not endless."""
+    shown = printable(text[:LONGEST])
     return shown if len(text) <= LONGEST else f"{shown}... ({len(text) - LONGEST:,} characters more)"

@@ -9,12 +9,15 @@ from rich.console import Console, RenderableType
 
 from dflash_audit.formats.screen import Screen
 
+Part = RenderableType | tuple[str, str]
+"""What is folded at the screen's width, or a text that is not, with its style."""
+
 WIDEST: Final = 110
 """A longer line is hard to read, however wide the screen."""
 
 
-def written(parts: Iterable[RenderableType | tuple[str, str]], screen: Screen) -> str:
-    """The parts below one another; a pair of a text and its style is never folded."""
+def written(parts: Iterable[Part], screen: Screen) -> str:
+    """The parts below one another."""
     file = io.StringIO()
     console = Console(
         file=file,

@@ -15,12 +15,10 @@ from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import SEVERITIES, Finding, Severity
 from dflash_audit.formats import tree_text
 from dflash_audit.formats.clean import clean
-from dflash_audit.formats.console import written
+from dflash_audit.formats.console import Part, written
 from dflash_audit.formats.screen import Screen
 from dflash_audit.report import Report
 from dflash_audit.verdict import Verdict
-
-Part = RenderableType | tuple[str, str]
 
 CONSEQUENCES: Final = frozenset(
     (
@@ -73,21 +71,19 @@ def _heading(report: Report) -> Iterator[Text]:
         return
     files = f"{len(read.files)} file{'' if len(read.files) == 1 else 's'}"
     sizes = f"{_bytes(read.bytes_read)} read of {_bytes(read.bytes_total)}"
-    yield Text(f"{_what(report)}, {len(read.tensors)} tensors in {files} ({sizes})", style="dim")
+    yield Text(
+        f"{_what(report.runs, read.config)}, {len(read.tensors)} tensors in {files} ({sizes})", style="dim"
+    )
     yield Text(f"commit {read.origin.commit}\n" if read.origin.commit else "", style="dim")
 
 
-def _what(report: Report) -> str:
+def _what(runs: Sequence[EngineRun], config: Mapping[str, Any]) -> str:
     """The class and the quantization as the last engine that knows them says, or what config.json names."""
-    classes = [run.model_class for run in report.runs if run.model_class]
+    classes = [run.model_class for run in runs if run.model_class]
     if not classes:
-        return clean(f"architectures {json.dumps(_config(report).get('architectures'))}")
-    methods = [run.quantization for run in report.runs if run.quantization]
+        return clean(f"architectures {json.dumps(config.get('architectures'))}")
+    methods = [run.quantization for run in runs if run.quantization]
     return clean(f"{classes[-1]}, {methods[-1] if methods else 'dense'}")
-
-
-def _config(report: Report) -> Mapping[str, Any]:
-    return report.checkpoint.config if report.checkpoint else {}
 
 
 def _verdicts(report: Report) -> Table:
@@ -173,14 +169,14 @@ def _next(report: Report) -> Iterator[Part]:
 def _steps(findings: Iterable[Finding]) -> Iterator[RenderableType]:
     """The mends, an error's before a warning's; where a cause is named, those of its consequences last."""
     causes_first = sorted(findings, key=lambda f: (f.rule in CONSEQUENCES, SEVERITIES.index(f.severity)))
-    steps: dict[bool, dict[str, str]] = {False: {}, True: {}}
+    firsts: dict[str, Finding] = {}
     for finding in causes_first:
-        if finding.hint and not any(finding.hint in told for told in steps.values()):
-            steps[finding.rule in CONSEQUENCES].setdefault(finding.hint, finding.subject)
+        if finding.hint:
+            firsts.setdefault(finding.hint, finding)
     heading = "Next"
-    for told in filter(None, steps.values()):
+    for _, steps in groupby(firsts.items(), key=lambda step: step[1].rule in CONSEQUENCES):
         yield Text(heading, style="bold")
-        yield _numbered([f"{clean(subject)}: {clean(hint)}" for hint, subject in told.items()])
+        yield _numbered([f"{clean(finding.subject)}: {clean(hint)}" for hint, finding in steps])
         yield Text()
         heading = "Then, if an error is left"
 

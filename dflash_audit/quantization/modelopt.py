@@ -66,11 +66,10 @@ class Exclusions:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelOptFp8:
-    """A `ModelOptFp8Config` that the engine has accepted."""
+class _Excluding:
+    """What the three methods share: how they leave modules dense."""
 
     exclusions: Exclusions
-    kv_cache: bool
 
     @property
     def left_dense(self) -> tuple[str, ...]:
@@ -81,6 +80,13 @@ class ModelOptFp8:
 
     def leaves_dense(self, entry: str, name: str) -> bool:
         return covers(entry, name) or fits(entry, name)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOptFp8(_Excluding):
+    """A `ModelOptFp8Config` that the engine has accepted."""
+
+    kv_cache: bool
 
     def linear(self, layer: Linear) -> Scheme:
         return dense_linear(layer) if self.exclusions.cover(layer.prefix) else _static_fp8(layer)
@@ -93,25 +99,14 @@ class ModelOptFp8:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelOptFp4:
+class ModelOptFp4(_Excluding):
     """A `ModelOptFp4Config` of packed weights that the engine has accepted.
 
     `group_size` is the JSON value; `algorithm` one of FP4_ALGORITHMS.
     """
 
-    exclusions: Exclusions
     algorithm: str
     group_size: object
-
-    @property
-    def left_dense(self) -> tuple[str, ...]:
-        return self.exclusions.names
-
-    def names_looked_up(self, prefix: str) -> tuple[str, ...]:
-        return (prefix, *shard_names(prefix, self.exclusions.fused))
-
-    def leaves_dense(self, entry: str, name: str) -> bool:
-        return covers(entry, name) or fits(entry, name)
 
     def linear(self, layer: Linear) -> Scheme:
         if self.exclusions.cover(layer.prefix):
@@ -129,28 +124,17 @@ class ModelOptFp4:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelOptMixed:
+class ModelOptMixed(_Excluding):
     """A `ModelOptMixedPrecisionConfig` that the engine has accepted.
 
     `layers`: module -> its JSON object in `quantized_layers`; `group_size` is
     that of every NVFP4 layer, `block` the side of every FP8 block.
     """
 
-    exclusions: Exclusions
     layers: Mapping[str, Mapping[str, Any]]
     group_size: object
     block: int
     kv_cache: bool
-
-    @property
-    def left_dense(self) -> tuple[str, ...]:
-        return self.exclusions.names
-
-    def names_looked_up(self, prefix: str) -> tuple[str, ...]:
-        return (prefix, *shard_names(prefix, self.exclusions.fused))
-
-    def leaves_dense(self, entry: str, name: str) -> bool:
-        return covers(entry, name) or fits(entry, name)
 
     def linear(self, layer: Linear) -> Scheme:
         algorithm = self._algorithm(layer.prefix)
