@@ -1,0 +1,85 @@
+"""What a warm-up saw, as the child tells it to the parent. Imports no torch."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Verdict = Literal["pass", "fail", "skipped"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One stage of the forward pass and the numbers that it gave.
+
+    `nonfinite` is the share of NaN and infinities among them, `largest` the
+    greatest magnitude of the finite ones, None where there is none.
+    """
+
+    name: str
+    seconds: float
+    nonfinite: float = 0.0
+    largest: float | None = None
+
+    @property
+    def finite(self) -> bool:
+        return self.nonfinite == 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A module out of which non-finite numbers came although only finite ones went in.
+
+    `unfilled` are the parameters, or `parameter[shard]`, that it reads and nothing
+    fills; `tensors` the parameters that the checkpoint itself filled with
+    non-finite numbers. With neither, its arithmetic left the dtype's range.
+    """
+
+    module: str
+    stage: str
+    unfilled: tuple[str, ...] = ()
+    tensors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """How a child ended that did not finish.
+
+    `kind` is one kebab-case word, `stage` the last that it began, `detail` what
+    the system or CUDA says of it, in a line. With `by_draft` the draft's own
+    forward did it; else the machine could not run it, and nothing is known of the draft.
+    """
+
+    kind: Literal["assert", "crash", "timeout", "error", "killed", "out-of-memory", "no-device"]
+    stage: str
+    detail: str
+    by_draft: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WarmUp:
+    """The warm-up of one engine's draft.
+
+    `reached` names the outputs that hold non-finite numbers (hidden, candidates,
+    tokens), `out_of_range` the ids that index past a table, as (table, id, rows).
+    `skipped` says why there was nothing to run. `provoked` is what the run with
+    an id out of range met, where it was asked for.
+    """
+
+    engine: str
+    backend: str
+    device: str
+    dtype: str
+    stages: tuple[Stage, ...] = ()
+    reached: tuple[str, ...] = ()
+    sources: tuple[Source, ...] = ()
+    out_of_range: tuple[tuple[str, int, int], ...] = ()
+    peak_bytes: int | None = None
+    death: Death | None = None
+    provoked: Death | None = None
+    skipped: str | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        """`skipped` also where the machine could not run it."""
+        if self.skipped is not None or (self.death is not None and not self.death.by_draft):
+            return "skipped"
+        return "fail" if self.death or self.reached or self.out_of_range else "pass"
