@@ -134,6 +134,22 @@ def test_a_folder_of_checkpoints_names_them(tmp_path: Path) -> None:
     assert "(a/, b/, c/, d/, e/, and 2 more)" in run(str(tmp_path)).stderr
 
 
+@pytest.mark.parametrize("model_type", ["qwen3", "no-such-type"])
+def test_the_quantization_that_a_file_declares(model_type: str, tmp_path: Path) -> None:
+    source = materialize(FIXTURES / "cases" / "modelopt-nvfp4-hfquant", tmp_path)
+    path = source / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "model_type": model_type}))
+    said = report(str(source))
+    stages = {e["refusal"] and e["refusal"]["stage"] for e in said["engines"]}
+    assert ("config" in stages) == (model_type == "no-such-type")
+    assert said["config"]["quantization"] == {"method": "NVFP4", "origin": "hf_quant_config.json"}
+    # Text alone needs no such file, so a broken one is no news where no engine looks.
+    (source / "hf_quant_config.json").write_text("{")
+    assert run(str(source)).returncode == (1 if model_type == "no-such-type" else 3)
+    if model_type == "no-such-type":
+        assert report(str(source))["config"]["quantization"] is None
+
+
 def test_one_file_beside_its_config() -> None:
     assert report(str(SEED / "model.safetensors"))["summary"]["exit_code"] == 0
 
