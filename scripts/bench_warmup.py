@@ -45,7 +45,9 @@ def main() -> None:
         f"{date.today()}, Python {platform.python_version()}, {os.cpu_count()} cores, {given.device},"
         f" {given.runs} runs, medians; importing torch: {torch:.1f} s\n"
     )
-    print("| draft | engine | verdict | s | s beyond torch | memory / weights | on the GPU / weights | stages |")
+    print(
+        "| draft | engine | verdict | s | s beyond torch | memory / weights | on the GPU / weights | stages |"
+    )
     print("|---|---|---|---|---|---|---|---|")
     for draft in given.drafts:
         command = [str(Path(sys.executable).with_name("dflash-audit")), draft, "--json", "--warmup"]

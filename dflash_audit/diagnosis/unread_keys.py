@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from dflash_audit.diagnosis.nemotron import near_miss
 from dflash_audit.diagnosis.sglang_draft import SELECTORS, Draft, whole
 from dflash_audit.finding import Severity
 from dflash_audit.fold import ranges
@@ -130,7 +131,10 @@ def _own_head(key: str) -> Matters:
 
 
 def _own_embedding(draft: Draft) -> str | None:
+    # A near miss is told of by a rule of its own, and mended by another key.
     unread = draft.config.get("has_embed_tokens") is True and not draft.nemotron
+    if unread and near_miss(draft.config) is not None:
+        return None
     return _borrowed(draft, "embed_tokens", "embedding") if unread else None
 
 

@@ -51,7 +51,11 @@ class Weights:
         for parameter in self._read_of(module):
             numbers = self.memory.parameter(parameter)
             whole = not self.memory.holes(parameter)
-            if whole and self.memory.parameter_is_float(parameter) and not torch.isfinite(numbers.float()).all():
+            if (
+                whole
+                and self.memory.parameter_is_float(parameter)
+                and not torch.isfinite(numbers.float()).all()
+            ):
                 yield parameter
 
     def _read_of(self, module: str) -> Iterator[str]:
