@@ -16,14 +16,14 @@ class Watch:
 
     `tell` is called with a stage's name as it begins, so that whoever waits knows
     where a pass died. With `mend` a module's non-finite outputs are noted in
-    `sources` as (module, stage) and go on as zeros, so that each module that makes
+    `sources`, module -> the stage it was first in, and go on as zeros, so that each module that makes
     some is seen, not only the first; without it they go on as they are.
     """
 
     tell: Callable[[str], None] = lambda stage: None
     mend: bool = False
     stages: list[Stage] = field(default_factory=list)
-    sources: list[tuple[str, str]] = field(default_factory=list)
+    sources: dict[str, str] = field(default_factory=dict)
     _at: str = ""
     _outputs: list[torch.Tensor] = field(default_factory=list)
 
@@ -49,7 +49,7 @@ class Watch:
         finite = torch.isfinite(output)
         if bool(finite.all()):
             return output
-        self.sources.append((name, self._at))
+        self.sources.setdefault(name, self._at)
         return torch.where(finite, output, torch.zeros_like(output))
 
     def out(self, output: torch.Tensor) -> torch.Tensor:
