@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Verdict = Literal["pass", "fail", "skipped"]
+Kind = Literal["assert", "crash", "timeout", "error", "killed", "out-of-memory", "no-device"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class Death:
     forward did it; else the machine could not run it, and nothing is known of the draft.
     """
 
-    kind: Literal["assert", "crash", "timeout", "error", "killed", "out-of-memory", "no-device"]
+    kind: Kind
     stage: str
     detail: str
     by_draft: bool
@@ -60,8 +61,8 @@ class WarmUp:
 
     `reached` names the outputs that hold non-finite numbers (hidden, candidates,
     tokens), `out_of_range` the ids that index past a table, as (table, id, rows).
-    `skipped` says why there was nothing to run. `provoked` is what the run with
-    an id out of range met, where it was asked for.
+    `skipped` says why there was nothing to run. `provoked` is how the run with an
+    id out of range died, where it was asked for, `survived` that it did not die.
     """
 
     engine: str
@@ -75,6 +76,7 @@ class WarmUp:
     peak_bytes: int | None = None
     death: Death | None = None
     provoked: Death | None = None
+    survived: bool = False
     skipped: str | None = None
 
     @property
