@@ -1,7 +1,8 @@
-"""The warm-up: the draft, filled as the load plan says and poisoned elsewhere, run forward in a child process.
+"""The warm-up: the draft, filled as the load plan says and poisoned elsewhere, run forward in a child.
 
-`job` and `result` are what the two processes tell each other and import no torch.
-`isolation` is the parent's side, `child` the other, which runs `forward_pass`:
+`options`, `job`, `events` and `result` are what user, parent and child tell one
+another; they import no torch. `isolation` is the parent's side (`ending` says of
+what a child died), `child` the other, which runs `forward_pass`:
 `weights` fills and unpacks the parameters (`memory`, `unpack`), `reference` is
 the draft's arithmetic, `watch` looks at what comes out of every module.
 """

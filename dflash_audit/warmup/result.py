@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Verdict = Literal["pass", "fail", "skipped"]
+Kind = Literal["assert", "crash", "timeout", "error", "killed", "out-of-memory", "no-device"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class Death:
     forward did it; else the machine could not run it, and nothing is known of the draft.
     """
 
-    kind: Literal["assert", "crash", "timeout", "error", "killed", "out-of-memory", "no-device"]
+    kind: Kind
     stage: str
     detail: str
     by_draft: bool
@@ -103,8 +104,8 @@ class WarmUp:
 
     `reached` names the outputs that hold non-finite numbers (hidden, candidates,
     tokens), `out_of_range` the ids that index past a table, as (table, id, rows).
-    `skipped` says why there was nothing to run. `provoked` is what the run with
-    an id out of range met, where it was asked for.
+    `skipped` says why there was nothing to run. `provoked` is how the run with an
+    id out of range died, where it was asked for, `survived` that it did not die.
     """
 
     engine: str
@@ -118,6 +119,7 @@ class WarmUp:
     peak_bytes: int | None = None
     death: Death | None = None
     provoked: Death | None = None
+    survived: bool = False
     fidelity: Fidelity | None = None
     skipped: str | None = None
 

@@ -1,0 +1,33 @@
+"""What the parent gives the child to do, pickled. Imports no torch."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dflash_audit.loadplan import LoadPlan
+from dflash_audit.tree import Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One engine's draft: what is built, what fills it, how it computes, and where to run it.
+
+    `forward` is what the engine's draft computes, a `dflash_audit.forward.Forward`.
+    `folder` holds the weight files that the plan's tensors name. `device`,
+    `backend` and the rest are as in `Options`, `auto` included. `provoke` is the
+    run with an id out of range and nothing that keeps it from indexing.
+    """
+
+    engine: str
+    model_class: str
+    tree: Tree
+    plan: LoadPlan
+    forward: Any
+    folder: Path
+    device: str
+    dtype: str
+    backend: str
+    blocks: int
+    context: int
+    seed: int
+    provoke: bool = False

@@ -1,0 +1,27 @@
+"""What a user chooses of a warm-up. Imports no torch."""
+
+from dataclasses import dataclass
+from typing import Final
+
+DTYPES: Final = ("bfloat16", "float16", "float32")
+BACKENDS: Final = ("auto", "reference", "sglang")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to warm up.
+
+    `device` is auto, cpu, cuda or cuda:N; `backend` and `dtype` are words of the
+    lists above. So many `blocks` are drafted after `context` tokens, with numbers
+    drawn from `seed`. `timeout` are the seconds that one engine's child may take;
+    with `provoke` it runs once more with an id out of range.
+    """
+
+    device: str = "auto"
+    dtype: str = "bfloat16"
+    backend: str = "auto"
+    blocks: int = 2
+    context: int = 64
+    seed: int = 0
+    timeout: int = 600
+    provoke: bool = False
