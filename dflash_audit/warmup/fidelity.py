@@ -1,24 +1,66 @@
-"""How far the unpacked weights of a draft are from those of the draft that it was made from."""
+"""How far a draft is from the one that it was made from: its unpacked weights, and what it computes."""
 
 import math
 from collections.abc import Iterator
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Final
 
 import torch
 
 from dflash_audit.loadplan import Shard
 from dflash_audit.tree import FUSED, Module
-from dflash_audit.warmup.linear import DenseLinear
-from dflash_audit.warmup.result import Drift
+from dflash_audit.warmup.reference import Outputs
+from dflash_audit.warmup.result import Drift, Fidelity
+from dflash_audit.warmup.watch import Watch
+from dflash_audit.warmup.weights import Weights
+
+HIDDEN: Final = ("context", "layer ", "norm")
+"""How the stages begin whose outputs are hidden states."""
+
+NORMS: Final = ("RMSNorm", "GemmaRMSNorm")
 
 
-class Linears(Protocol):
-    """Where linear layers come from, by their module's name."""
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """A draft's weights, and its forward pass as a watch that keeps outputs saw it."""
 
-    def linear(self, name: str) -> DenseLinear: ...
+    weights: Weights
+    watch: Watch
+    outputs: Outputs
 
 
-def drift(module: Module, own: Linears, other: Linears) -> Iterator[Drift]:
+def fidelity(own: Passed, other: Passed, against: str) -> Fidelity:
+    """Hold a draft against another of the same forward pass, after both ran on the same inputs.
+
+    Args:
+        against: what the other one is called.
+    """
+    modules = own.weights.modules.values()
+    alike = [module for module in modules if module.linear and other.weights.has_linear(module.name)]
+    first, common = _agreement(own.outputs.candidate_ids, other.outputs.candidate_ids)
+    return Fidelity(
+        against=against,
+        drifts=tuple(d for module in alike for d in _drifts(module, own.weights, other.weights)),
+        cosines=tuple(
+            (stage, *_cosine(ours, other.watch.kept[stage]))
+            for stage, ours in own.watch.kept.items()
+            if stage.startswith(HIDDEN)
+        ),
+        first=first,
+        common=common,
+        rescaled=any(
+            not torch.equal(_norm(own.weights, module), _norm(other.weights, module))
+            for module in modules
+            if module.module_class in NORMS
+        ),
+    )
+
+
+def _norm(weights: Weights, module: Module) -> torch.Tensor:
+    return weights.parameter(f"{module.name}.weight")
+
+
+def _drifts(module: Module, own: Weights, other: Weights) -> Iterator[Drift]:
     """Compare one linear of both drafts, each of its fused matrices for itself.
 
     A matrix that is all zeros in `other` is passed over.
@@ -63,7 +105,7 @@ def _matrices(module: Module) -> Iterator[tuple[str, int, int]]:
         start += rows
 
 
-WEIGHTS = ("weight_packed", "qweight", "weight")
+WEIGHTS: Final = ("weight_packed", "qweight", "weight")
 
 
 def _bits(module: Module) -> float:
@@ -74,17 +116,17 @@ def _bits(module: Module) -> float:
     parameter = next(stored[name] for name in WEIGHTS if name in stored)
     size = torch.empty(0, dtype=getattr(torch, parameter.dtype)).element_size()
     numbers = linear.input_size_per_partition * linear.output_size_per_partition
-    return 8 * size * math.prod(parameter.shape) / numbers
+    return 8.0 * float(size) * math.prod(parameter.shape) / numbers
 
 
-def cosine(ours: torch.Tensor, theirs: torch.Tensor) -> tuple[float, float]:
+def _cosine(ours: torch.Tensor, theirs: torch.Tensor) -> tuple[float, float]:
     """Mean and least cosine of the last axis' vectors of two tensors of one shape."""
     found = torch.nn.functional.cosine_similarity(ours.float(), theirs.float(), dim=-1)
     return float(found.mean()), float(found.min())
 
 
-def agreement(ours: torch.Tensor, theirs: torch.Tensor) -> tuple[float, float]:
-    """Of candidate ids [positions, k], best first: how often the first agree, and the share of common ids."""
-    first = (ours[:, 0] == theirs[:, 0]).float().mean()
+def _agreement(ours: torch.Tensor, theirs: torch.Tensor) -> tuple[float, float]:
+    """Of candidate ids [..., k], best first: how often the first agree, and the share of common ids."""
+    first = (ours[..., 0] == theirs[..., 0]).float().mean()
     common = (ours.unsqueeze(-1) == theirs.unsqueeze(-2)).any(-1).float().mean()
     return float(first), float(common)

@@ -2,21 +2,23 @@
 
 import resource
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Final
 
 import torch
 
 from dflash_audit.warmup.events import Teller
-from dflash_audit.warmup.fidelity import fidelity
+from dflash_audit.warmup.fidelity import Passed, fidelity
 from dflash_audit.warmup.job import Job
 from dflash_audit.warmup.memory import Memory
-from dflash_audit.warmup.reference import Inputs, Outputs, random_inputs, run
+from dflash_audit.warmup.reference import Inputs, random_inputs, run
 from dflash_audit.warmup.result import Fidelity, Source, Stage, WarmUp
 from dflash_audit.warmup.watch import Watch
 from dflash_audit.warmup.weights import Weights
 
-BACKEND = "reference"
+BACKEND: Final = "reference"
+AGAINST: Final = "against"
+"""The stage in which another draft is run and compared."""
 
 
 def warm_up(job: Job, tell: Teller) -> WarmUp:
@@ -32,12 +34,12 @@ def warm_up(job: Job, tell: Teller) -> WarmUp:
     """
     device, dtype = _device(job.device), getattr(torch, job.dtype)
     tell.running(BACKEND, str(device))
-    weights = Weights(job.tree.modules, Memory(job.plan, job.folder, str(device)))
+    weights = _weights(job, device)
     inputs = random_inputs(job.forward, job.seed, job.blocks, job.context, dtype, device)
     if job.provoke:
         beyond = torch.full_like(inputs.anchors, inputs.embedding.shape[0])
         inputs = replace(inputs, anchors=beyond)
-    watch = Watch(tell)
+    watch = Watch(tell, keep=job.against is not None)
     outputs = run(job.forward, weights, inputs, watch, guard=not job.provoke)
     reached = tuple(stage.name for stage in _outputs(watch.stages) if not stage.finite)
     warm = WarmUp(
@@ -49,8 +51,20 @@ def warm_up(job: Job, tell: Teller) -> WarmUp:
         reached=reached,
         sources=_sources(job, weights, inputs, tell) if reached else (),
         out_of_range=outputs.out_of_range,
+        fidelity=_fidelity(job.against, Passed(weights, watch, outputs), inputs, tell) if job.against else None,
     )
     return replace(warm, peak_bytes=_peak(device))
+
+
+def _weights(job: Job, device: torch.device) -> Weights:
+    return Weights(job.tree.modules, Memory(job.plan, job.folder, str(device)))
+
+
+def _fidelity(against: Job, own: Passed, inputs: Inputs, tell: Teller) -> Fidelity:
+    weights, watch = _weights(against, inputs.features.device), Watch(keep=True)
+    tell(AGAINST)
+    outputs = run(against.forward, weights, inputs, watch)
+    return fidelity(own, Passed(weights, watch, outputs), against.name)
 
 
 def _device(name: str) -> torch.device:

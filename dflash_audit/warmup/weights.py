@@ -40,6 +40,11 @@ class Weights:
         holes = {shard for name in _codes(module, stored) for shard in self.memory.holes(name)}
         return _poisoned(linear, module, holes) if holes else linear
 
+    def has_linear(self, module_name: str) -> bool:
+        """Whether the draft has a linear layer of that name, quantized or not."""
+        module = self.modules.get(module_name)
+        return module is not None and (module.linear is not None or module.module_class == "Linear")
+
     def unfilled(self, module: str) -> Iterator[str]:
         """What of a module was read and is not filled: its parameters, or parameter[shard] each."""
         for parameter in self._read_of(module):
