@@ -5,17 +5,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from layers import Stored, quantized
+from unpack.layers import Stored, quantized
 
 from dflash_audit.tree import Module
-from dflash_audit.warmup.unpack import SCHEMES
 
 pytestmark = pytest.mark.warmup
 torch = pytest.importorskip("torch")
 pytest.importorskip("compressed_tensors")
 safetensors = pytest.importorskip("safetensors")
 
-from dflash_audit.warmup.unpack import unpack  # noqa: E402
+from dflash_audit.warmup.unpack import SCHEMES, unpack  # noqa: E402
 
 RECORDS = sorted((Path(__file__).parents[2] / "fixtures/unpacked/linears").glob("*.safetensors"))
 ON_NEWER_CARDS = {"CompressedTensorsW4A4Fp4"}
