@@ -34,10 +34,11 @@ def quantized(
     inputs: int = 256,
     bias: bool = False,
     capability: int = 90,
+    ranks: int = 1,
 ) -> Module:
-    """A linear called `layer` under a quantization config, on one rank."""
+    """A linear called `layer` under a quantization config; `inputs` are those of one of its `ranks`."""
     surroundings = Surroundings(packed_modules_mapping={}, capability=capability, draft={})
-    layer = Linear(module_class, "layer", inputs, outputs, inputs, outputs)
+    layer = Linear(module_class, "layer", inputs * ranks, outputs, inputs, outputs)
     scheme = reader(method)(config, surroundings).linear(layer)
     own = (Parameter("bias", (sum(outputs),), "bfloat16"),) if bias else ()
     return Module("layer", module_class, (*scheme.parameters, *own), "layer", scheme, layer)

@@ -141,6 +141,25 @@ def test_matrices_that_share_a_scale_are_rounded_again() -> None:
     assert linear.round_input(torch.tensor([[900.0, 3.0, 0.0, -2.0]])).tolist() == [[896.0, 3.0, 0.0, -2.0]]
 
 
+@pytest.mark.parametrize(("group", "scales", "by_order"), [(64, 4, True), (-1, 1, False)])
+def test_a_rank_goes_by_the_groups_of_all_ranks(group: int, scales: int, by_order: bool) -> None:
+    config = {"quant_method": "gptq", "bits": 8, "group_size": group, "sym": True, "desc_act": True}
+    module = quantized("gptq_marlin", config, "RowParallelLinear", (64,), 128, ranks=2)
+    order = torch.arange(128).flip(0) // 64 + 2
+    stored = Stored(
+        {
+            "qweight": torch.full((32, 64), 0x81818181 - 2**32).int(),  # every number is 129 - 128
+            "g_idx": order.int(),
+            "scales": torch.arange(1.0, scales + 1).bfloat16().unsqueeze(1).expand(scales, 64),
+        }
+    )
+
+    weight = unpack(module, stored).weight
+
+    assert ("g_idx" in stored.read) == by_order
+    assert torch.equal(weight[0].float(), order + 1.0 if by_order else torch.ones(128))
+
+
 def test_mxfp8_has_a_power_of_two_for_each_32_inputs() -> None:
     module = quantized("mxfp8", FP8 | {"quant_method": "mxfp8"}, inputs=64, outputs=(2,), capability=100)
     stored = {
