@@ -1,0 +1,71 @@
+"""Notes what reaches the parameters of a draft while SGLang loads it."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from sglang.srt.model_loader.weight_utils import default_weight_loader
+from sglang.srt.models import dflash, dspark
+
+
+@dataclass
+class Watch:
+    """`reads` are (tensor, dtype, shape) in order, `fills` (place in `reads`, parameter, shard, dtype)."""
+
+    reads: list[tuple[str, str, list[int]]] = field(default_factory=list)
+    fills: list[tuple[int, str, Any, str]] = field(default_factory=list)
+    broken: bool = False
+    ended: bool = False
+    _held: list[Any] = field(default_factory=list)  # keeps the ids in `_place` from being used again
+    _place: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def in_hand(self) -> str | None:
+        """The tensor that was read last, None once there are no more."""
+        return self.reads[-1][0] if self.reads and not self.ended else None
+
+    def read(self, weights: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+        """The same weights, each noted; may be taken up again after it was left."""
+        while True:
+            try:
+                name, tensor = next(weights)
+            except StopIteration:
+                self.ended = True
+                return
+            except Exception:
+                self.broken = True
+                raise
+            self._place[id(tensor)] = len(self.reads)
+            self._held.append(tensor)
+            self.reads.append((name, torch_name(tensor.dtype), list(tensor.shape)))
+            yield name, tensor
+
+    def attach(self, model: Any) -> None:
+        """Wrap the weight loader of every parameter."""
+        names = {}
+        for name, parameter in model.named_parameters():
+            if not hasattr(parameter, "weight_loader"):
+                names[id(parameter)] = name
+            elif hasattr(parameter, "_weight_loader"):  # a read-only property gives it
+                parameter._weight_loader = self._loader(name, parameter.weight_loader)
+            else:
+                parameter.weight_loader = self._loader(name, parameter.weight_loader)
+
+        def default(parameter: Any, tensor: Any) -> Any:
+            return self._loader(names[id(parameter)], default_weight_loader)(parameter, tensor)
+
+        dflash.default_weight_loader = dspark.default_weight_loader = default
+
+    def _loader(self, name: str, load: Callable[..., Any]) -> Callable[..., Any]:
+        def watched(parameter: Any, tensor: Any, *args: Any, **kwargs: Any) -> Any:
+            place = self._place.get(id(tensor), len(self.reads) - 1)
+            shard = args[0] if args else kwargs.get("loaded_shard_id")
+            done = load(parameter, tensor, *args, **kwargs)
+            self.fills.append((place, name, shard, torch_name(tensor.dtype)))
+            return done
+
+        return watched
+
+
+def torch_name(dtype: Any) -> str:
+    return str(dtype).removeprefix("torch.")
