@@ -17,7 +17,12 @@ def differences(profile: EngineRun, live: EngineRun) -> Iterator[str]:
         yield from _entries("parameter", _parameters(profile), _parameters(live))
     if profile.plan is None or live.plan is None:
         return
-    yield from _unlike("refuses", _refused(profile.plan), _refused(live.plan))
+    told, by_profile = _refused(live.plan), _refused(profile.plan)
+    if len(live.plan.tensors) < len(profile.plan.tensors):
+        # It stopped for good, with one tensor in its hands or none that is known.
+        told -= {None}
+        by_profile &= told
+    yield from _unlike("refuses", by_profile, told)
     if profile.refusal is None and live.refusal is None:
         yield from _entries("tensor", _fills(profile.plan), _fills(live.plan))
         yield from _entries("missing", profile.plan.missing(), live.plan.missing())
@@ -46,9 +51,8 @@ def _parameters(run: EngineRun) -> Mapping[str, Any]:
     }
 
 
-def _refused(plan: LoadPlan) -> list[str]:
-    """The refused tensors; a check at the end has none in its hands."""
-    return sorted(refusal.tensor or "the checkpoint" for refusal in plan.refusals)
+def _refused(plan: LoadPlan) -> set[str | None]:
+    return {refusal.tensor for refusal in plan.refusals}
 
 
 def _fills(plan: LoadPlan) -> Mapping[str, Any]:

@@ -20,7 +20,7 @@ CHILD: Final = f"{__package__}.child"
 
 LONGEST_START: Final = 600.0
 LONGEST_JOB: Final = 1200.0
-"""Seconds until the child is given up: its import takes 15 to 60, a draft of 2 billion parameters a minute."""
+"""Seconds until the child is given up: its import takes a minute at most, as does a draft of 4 GB."""
 
 Record = dict[str, Any]
 

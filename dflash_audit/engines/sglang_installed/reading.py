@@ -30,7 +30,7 @@ def read_record(record: Record, version: str, checkpoint: Checkpoint, conditions
         run.refusal = Refusal(record["stage"], record["error"], record["at_tensor"])
     if record["modules"] is not None:
         run.tree = _tree(record["modules"], bool(_declared(record).get("desc_act")))
-    if run.tree is not None and record["loaded_to_the_end"]:
+    if run.tree is not None:
         run.plan = _plan(record, run.tree, checkpoint.tensors)
     return run
 
@@ -54,7 +54,9 @@ def _quant_config(record: Record, checkpoint: Checkpoint, conditions: Conditions
         settled = settle(config, file, conditions.quantization, conditions.capability)
         if settled.method != record["quantization"]:
             return None
-        return read_config(settled, Surroundings(mapping, conditions.capability, config), checkpoint.json_files)
+        return read_config(
+            settled, Surroundings(mapping, conditions.capability, config), checkpoint.json_files
+        )
     except (Refused, NotModelled):
         return None
 
@@ -105,7 +107,7 @@ def _parameter(parameter: Record, scheme: str, act_order: bool) -> Parameter:
     defaulted = (
         (scheme and name in ("k_scale", "v_scale"))
         or (name == "input_scale" and "Fp4" in scheme)
-        or (name.endswith("g_idx") and not act_order)
+        or (name == "g_idx" and not act_order)
     )
     return Parameter(name, tuple(parameter["shape"]), parameter["dtype"], placement, bool(defaulted))
 
@@ -123,6 +125,11 @@ def _plan(record: Record, tree: Tree, tensors: tuple[Tensor, ...]) -> LoadPlan:
         times[name] += 1
     only_there = tuple(tensor for tensor in read if not tensor.file)
     plan = empty_plan(tree, tree, (*tensors, *only_there))
+    if not record["complete"]:
+        # Of what comes behind the refusal nothing is known: it is neither missing nor dropped.
+        filled = {parameter for _, parameter, _, _ in record["fills"]}
+        slots = {name: slot for name, slot in plan.slots.items() if name in filled}
+        plan = LoadPlan(slots, plan.modules, tuple(dict.fromkeys(read[at] for at, *_ in record["fills"])))
     for at, parameter, shard, dtype in record["fills"]:
         plan.fill(read[at], Fill(plan.slots[parameter], shard, dtype))
     for reason, name in record["refusals"]:

@@ -69,5 +69,7 @@ def _load_driver() -> None:
         try:
             subprocess.run(gcc, input=source, text=True, check=True, capture_output=True)
         except (OSError, subprocess.CalledProcessError):
-            raise NoDriver("without a CUDA driver on this machine it needs gcc, to stand in for one") from None
+            raise NoDriver(
+                "without a CUDA driver on this machine it needs gcc, to stand in for one"
+            ) from None
         ctypes.CDLL(library, ctypes.RTLD_GLOBAL)

@@ -30,8 +30,9 @@ def record(folder: str, quantization: str | None, attention_backend: str | None)
     """What the installed SGLang does with the draft of a folder.
 
     `stage` is where it stops, `error` what it says and `at_tensor` the tensor in its
-    hands. With `loaded_to_the_end` every tensor had its turn: a refused one is among
-    `refusals` and the load went on behind it.
+    hands. With `complete` every tensor had its turn: a refused one is among `refusals`
+    and the load went on behind it. A class that lists all tensors before it loads
+    the first stops for good.
     """
     found = _attempt(folder, quantization, attention_backend)
     if found["stage"] == "build" and attention_backend is None:
@@ -75,7 +76,7 @@ def _attempt(folder: str, quantization: str | None, attention_backend: str | Non
         "reads": watch.reads,
         "fills": watch.fills,
         "refusals": refusals if draft.stage == "load" else [],
-        "loaded_to_the_end": draft.stage == "load" and watch.ended,
+        "complete": not refusals or (watch.ended and not watch.listed),
     }
 
 

@@ -16,16 +16,21 @@ class Watch:
     fills: list[tuple[int, str, Any, str]] = field(default_factory=list)
     broken: bool = False
     ended: bool = False
+    listed: bool = True  # every tensor was read before the first was loaded
+    _loading: int | None = None
     _held: list[Any] = field(default_factory=list)  # keeps the ids in `_place` from being used again
     _place: dict[int, int] = field(default_factory=dict)
 
     @property
     def in_hand(self) -> str | None:
-        """The tensor that was read last, None once there are no more."""
+        """The tensor in a weight loader, or the one that was read last; None once there are no more."""
+        if self._loading is not None:
+            return self.reads[self._loading][0]
         return self.reads[-1][0] if self.reads and not self.ended else None
 
     def read(self, weights: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
         """The same weights, each noted; may be taken up again after it was left."""
+        self._loading = None
         while True:
             try:
                 name, tensor = next(weights)
@@ -60,7 +65,10 @@ class Watch:
         def watched(parameter: Any, tensor: Any, *args: Any, **kwargs: Any) -> Any:
             place = self._place.get(id(tensor), len(self.reads) - 1)
             shard = args[0] if args else kwargs.get("loaded_shard_id")
+            self.listed = self.listed and self.ended
+            self._loading = place
             done = load(parameter, tensor, *args, **kwargs)
+            self._loading = None
             self.fills.append((place, name, shard, torch_name(tensor.dtype)))
             return done
 
