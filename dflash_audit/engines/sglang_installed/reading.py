@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from dflash_audit.engine_run import Conditions, EngineRun, FlagNeeded
+from dflash_audit.engines.sglang_installed.own_values import has_own_value
 from dflash_audit.engines.sglang_installed.process import ENGINE, Record
 from dflash_audit.loadplan import Fill, LoadPlan, empty_plan
 from dflash_audit.quantization.config import QuantConfig, Surroundings
@@ -103,17 +104,15 @@ def _parameter(parameter: Record, scheme: str, act_order: bool) -> Parameter:
         packed_factor=1 if packed is None else Fraction(*packed),
         tokens=parameter["tokens"],
     )
-    # The closed list of parameters that hold a right value of their own.
-    defaulted = (
-        (scheme and name in ("k_scale", "v_scale"))
-        or (name == "input_scale" and "Fp4" in scheme)
-        or (name == "g_idx" and not act_order)
-    )
-    return Parameter(name, tuple(parameter["shape"]), parameter["dtype"], placement, bool(defaulted))
+    defaulted = has_own_value(name, scheme, act_order)
+    return Parameter(name, tuple(parameter["shape"]), parameter["dtype"], placement, defaulted)
 
 
 def _plan(record: Record, tree: Tree, tensors: tuple[Tensor, ...]) -> LoadPlan:
-    """The load as it went, on the audit's tensors; one that only the engine read is told beside them."""
+    """The load as it went, on the audit's tensors; one that only the engine read is told beside them.
+
+    Which numbers went where is not recorded: the fills have no copies.
+    """
     by_name: dict[str, list[Tensor]] = {}
     for tensor in tensors:
         by_name.setdefault(tensor.name, []).append(tensor)
@@ -131,7 +130,7 @@ def _plan(record: Record, tree: Tree, tensors: tuple[Tensor, ...]) -> LoadPlan:
         slots = {name: slot for name, slot in plan.slots.items() if name in filled}
         plan = LoadPlan(slots, plan.modules, tuple(dict.fromkeys(read[at] for at, *_ in record["fills"])))
     for at, parameter, shard, dtype in record["fills"]:
-        plan.fill(read[at], Fill(plan.slots[parameter], shard, dtype))
+        plan.fill(read[at], Fill(plan.slots[parameter], shard, dtype, copies=()))
     for reason, name in record["refusals"]:
         plan.refuse(reason, name)
     return plan

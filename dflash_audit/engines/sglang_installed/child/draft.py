@@ -82,10 +82,9 @@ class Draft:
 
 
 def serve_one_rank(attention_backend: str | None, **more: Any) -> None:
-    """Publish what a server with default flags would, on one rank."""
-    server = ServerArgs(
-        model_path="dummy", device="cpu", speculative_draft_attention_backend=attention_backend, **more
-    )
+    """Publish what a server on one rank would, with default flags but for those in `more`."""
+    options = {"device": "cpu", "speculative_draft_attention_backend": attention_backend, **more}
+    server = ServerArgs(model_path="dummy", **options)
     # The groups of the draft before.
     get_parallel().override_permanently(tp_group=None, attn_tp_group=None)
     publish(server, role="scheduler")
