@@ -237,6 +237,8 @@ def _audit(
     from dflash_audit.sources.progress import waiting
     from dflash_audit.sources.source import find_repo
 
+    if server[0] > 1 and not gating.isdisjoint(LIVE):
+        raise typer.BadParameter(f"{', '.join(gating.intersection(LIVE))} builds one rank alone: no --tp")
     request = Request(source, gating, Conditions(*server), fail_on, revision)
     if find_repo(source) is None:
         return audit(request)

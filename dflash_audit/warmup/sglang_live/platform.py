@@ -14,11 +14,15 @@ CPU_ENVIRONMENT: Final = {
 
 
 def prepare(device: str) -> None:
-    """Set the platform up for `device` (torch's name); raises RuntimeError where SGLang came first."""
+    """Set the platform up for `device` (torch's name); may be called again.
+
+    Raises RuntimeError where SGLang came first.
+    """
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     if device != "cpu":
         return
-    if "sglang" in sys.modules:
+    ready = all(os.environ.get(name) == value for name, value in CPU_ENVIRONMENT.items())
+    if "sglang" in sys.modules and not ready:
         raise RuntimeError("SGLang was imported before the platform was set")
     os.environ.update(CPU_ENVIRONMENT)
     # sgl_kernel takes the module of this name for its compiled part, which needs a driver.

@@ -14,7 +14,7 @@ def poison_parameters(model: Any, act_order: bool) -> None:
     That covers what `torch.empty` left, and what a constructor made up: a plain
     `nn.Linear`, a norm of ones.
     """
-    for name, module in model.named_modules():
+    for module in model.modules():
         method = getattr(module, "scheme", None) or getattr(module, "quant_method", None)
         for own, parameter in module.named_parameters(recurse=False):
             if not has_own_value(own, type(method).__name__ if method else "", act_order):

@@ -81,9 +81,9 @@ class Draft:
         self.quant_config.get_quant_method = get_quant_method
 
 
-def serve_one_rank(attention_backend: str | None, **more: Any) -> None:
+def serve_one_rank(draft_attention_backend: str | None, **more: Any) -> None:
     """Publish what a server on one rank would, with default flags but for those in `more`."""
-    options = {"device": "cpu", "speculative_draft_attention_backend": attention_backend, **more}
+    options = {"device": "cpu", "speculative_draft_attention_backend": draft_attention_backend, **more}
     server = ServerArgs(model_path="dummy", **options)
     # The groups of the draft before.
     get_parallel().override_permanently(tp_group=None, attn_tp_group=None)

@@ -1,5 +1,6 @@
 """Notes what reaches the parameters of a draft while SGLang loads it."""
 
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,8 +19,8 @@ class Watch:
     ended: bool = False
     listed: bool = True  # every tensor was read before the first was loaded
     _loading: int | None = None
-    _held: list[Any] = field(default_factory=list)  # keeps the ids in `_place` from being used again
-    _place: dict[int, int] = field(default_factory=dict)
+    # By id, with a reference that dies with the tensor: the next one may get its id.
+    _places: dict[int, tuple[weakref.ref[Any], int]] = field(default_factory=dict)
 
     @property
     def in_hand(self) -> str | None:
@@ -40,8 +41,7 @@ class Watch:
             except Exception:
                 self.broken = True
                 raise
-            self._place[id(tensor)] = len(self.reads)
-            self._held.append(tensor)
+            self._places[id(tensor)] = (weakref.ref(tensor), len(self.reads))
             self.reads.append((name, torch_name(tensor.dtype), list(tensor.shape)))
             yield name, tensor
 
@@ -61,9 +61,14 @@ class Watch:
 
         dflash.default_weight_loader = dspark.default_weight_loader = default
 
+    def _place_of(self, tensor: Any) -> int:
+        """Where in `reads` a tensor stands; one that was made of another is of the last that was read."""
+        reference, place = self._places.get(id(tensor), (None, 0))
+        return place if reference is not None and reference() is tensor else len(self.reads) - 1
+
     def _loader(self, name: str, load: Callable[..., Any]) -> Callable[..., Any]:
         def watched(parameter: Any, tensor: Any, *args: Any, **kwargs: Any) -> Any:
-            place = self._place.get(id(tensor), len(self.reads) - 1)
+            place = self._place_of(tensor)
             shard = args[0] if args else kwargs.get("loaded_shard_id")
             self.listed = self.listed and self.ended
             self._loading = place
