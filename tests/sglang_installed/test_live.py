@@ -1,4 +1,4 @@
-"""The installed SGLang itself: run with the Python of an environment that holds sglang, pytest and the audit."""
+"""The installed SGLang itself: run by a Python that holds sglang, pytest and the audit."""
 
 from importlib.metadata import version
 from importlib.util import find_spec

@@ -26,10 +26,10 @@ def run_live(draft: LiveDraft, inputs: Inputs, watch: Watch) -> Outputs:
     """Build, load and run the draft on the device of `inputs`, in bfloat16 as a server does.
 
     Stages of the watch are `build`, `load`, `context`, `layer 0` and on, `norm`,
-    `candidates` and, for a draft with a candidate selector, `selector`; other heads
-    are not run, and their tokens are the likeliest of each slot. What nothing
-    fills is poison. Run it in a process of its own: it changes SGLang on a CPU,
-    and an assert on a GPU ends the process's CUDA context.
+    `candidates` and, where the draft has such a head, `selector`, `markov`, `domino`
+    or `lilicorr`; the outputs of the last three tell of tokens alone. What nothing
+    fills is poison. Run it in a process of its own: it changes SGLang on a CPU, and
+    an assert on a GPU ends the process's CUDA context.
 
     Raises what SGLang raises, and NotImplementedError for a scheme that has no
     stand-in on a CPU.

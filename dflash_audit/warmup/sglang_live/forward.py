@@ -1,7 +1,6 @@
 """The real draft's forward pass under a watch, from the target's features to the tokens.
 
-Source: SGLang 0.5.23 `srt/speculative/dflash_worker_v2.py`: `_append_target_hidden_sequential`,
-`_SelectorDraftSampler`.
+Source: SGLang 0.5.23 `srt/speculative/dflash_worker_v2.py`, `_append_target_hidden_sequential`.
 """
 
 from collections.abc import Iterator
@@ -9,7 +8,6 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
-from sglang.srt.layers.vocab_parallel_embedding import ParallelLMHead
 from sglang.srt.mem_cache.memory_pool import KVWriteLoc
 from sglang.srt.model_executor.forward_context import ForwardContext, forward_context
 
@@ -19,6 +17,7 @@ from dflash_audit.warmup.reference.outputs import Outputs
 from dflash_audit.warmup.sglang_live.attention import attention_backend
 from dflash_audit.warmup.sglang_live.batch import Batch, make_batch
 from dflash_audit.warmup.sglang_live.entry import LiveDraft
+from dflash_audit.warmup.sglang_live.heads import proposed
 from dflash_audit.warmup.sglang_live.pools import Runner
 from dflash_audit.warmup.watch import Watch
 
@@ -37,7 +36,7 @@ def forward(draft: Draft, live: LiveDraft, inputs: Inputs, watch: Watch) -> Outp
             _cache_context(model, projected, inputs, batch, runner, watch)
         backend.init_forward_metadata(batch.forward_batch)
         hidden = _hidden(model, inputs, batch, watch).unflatten(0, batch.ids.shape)
-        return _proposed(model, live, hidden, inputs, watch)
+        return proposed(model, live, hidden, projected, inputs, watch)
 
 
 def _cache_context(
@@ -127,43 +126,3 @@ def _watched(model: Any, watch: Watch) -> Iterator[None]:
 
 def _show(watch: Watch, name: str, output: Any) -> Any:
     return watch.module(name, output) if torch.is_tensor(output) else output
-
-
-def _proposed(model: Any, live: LiveDraft, hidden: torch.Tensor, inputs: Inputs, watch: Watch) -> Outputs:
-    """Candidates through a stand-in for the target's head, tokens through the draft's selector."""
-    rows = hidden[:, live.first_slot :]
-    selector = getattr(model, "candidate_selector", None)
-    if selector is None:
-        with watch.stage("candidates"):
-            logits, ids = watch.out(rows @ inputs.head.T).max(dim=-1, keepdim=True)
-        return Outputs(hidden, ids, logits, ids[..., 0], ())
-    model.lm_head = _head(inputs)
-    with watch.stage("candidates"):
-        ids, logits = (
-            part.unflatten(0, rows.shape[:2]) for part in model.compute_candidates(rows.flatten(0, 1))
-        )
-        watch.out(logits)
-    with watch.stage("selector"):
-        scores = watch.out(
-            selector.build_lattice(
-                candidate_ids=ids, unary_logits=logits, hidden_states=rows, anchor_token_ids=inputs.anchors
-            )
-        )
-        requests, slots = ids.shape[:2]
-        tokens, _ = selector.sample_path(
-            candidate_ids=ids,
-            scores=scores,
-            uniforms=torch.zeros(requests, slots, device=hidden.device),
-            temperatures=torch.ones(requests, device=hidden.device),
-            greedy_mask=torch.ones(requests, dtype=torch.bool, device=hidden.device),
-        )
-    return Outputs(hidden, ids, logits, tokens, ())
-
-
-def _head(inputs: Inputs) -> Any:
-    """SGLang's own head with the rows of the stand-in; rows that pad it are never chosen."""
-    with torch.device(inputs.head.device):
-        head = ParallelLMHead(*inputs.head.shape, params_dtype=inputs.head.dtype)
-    head.weight.data.zero_()
-    head.weight.data[: len(inputs.head)].copy_(inputs.head)
-    return head
