@@ -38,7 +38,8 @@ def proposed(
     """
     head = _head(inputs)
     model.lm_head = head
-    rows = hidden[:, live.first_slot :]
+    domino = getattr(model, "prefix_gru", None) is not None
+    rows = hidden[:, :-1] if domino and model.shift_label else hidden[:, live.first_slot :]
     if getattr(model, "candidate_selector", None) is not None:
         return _selector(model, rows, hidden, inputs, watch)
     with watch.stage("candidates"):
@@ -51,7 +52,7 @@ def proposed(
     elif getattr(model, "markov_head", None) is not None and whole:
         with watch.stage("markov"):
             tokens = _markov(model, rows, inputs)
-    elif getattr(model, "prefix_gru", None) is not None and whole:
+    elif domino and whole:
         with watch.stage("domino"):
             tokens = _domino(model, hidden, inputs)
     return Outputs(hidden, ids, logits, tokens, ())
