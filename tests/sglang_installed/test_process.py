@@ -71,6 +71,13 @@ def test_its_failure_is_a_line(monkeypatch: pytest.MonkeyPatch, when: str, does:
     assert "\n" not in raised.value.message
 
 
+def test_a_module_in_the_current_folder_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "fake_child.py").write_text("raise SystemExit(9)")
+    monkeypatch.chdir(tmp_path)
+    with Process(90) as child:
+        assert child.version == "9.9.9"
+
+
 @pytest.mark.parametrize("at_job", ["", "hang"])
 def test_it_ends_with_its_parent(monkeypatch: pytest.MonkeyPatch, at_job: str) -> None:
     monkeypatch.setenv("AT_JOB", at_job)

@@ -48,7 +48,8 @@ class Process:
         self._longest_job = longest_job
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the child
         self._child = subprocess.Popen(
-            [sys.executable, "-m", CHILD, str(capability)],
+            # -P: nothing is imported from the folder that the audit happens to be run in.
+            [sys.executable, "-P", "-m", CHILD, str(capability)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
