@@ -1,10 +1,10 @@
 # Everything runs from a virtual environment that the first target sets up.
 PYTHON ?= python3
 VENV ?= .venv
-# The Python of an environment that holds sglang==0.5.23: `make records` needs it, `make bench` may have it.
+# The Python of an environment that holds sglang==0.5.23: `make records` and `make selfcheck` need it, `make bench` may have it.
 SGLANG_PYTHON ?=
 
-.PHONY: audit test lint format bench records clean
+.PHONY: audit test lint format bench selfcheck records clean
 .DELETE_ON_ERROR:
 
 audit: $(VENV)/.audit
@@ -24,6 +24,9 @@ format: $(VENV)/.lint
 
 bench: $(VENV)/.audit
 	$(VENV)/bin/python scripts/bench.py $(if $(SGLANG_PYTHON),--sglang-python $(SGLANG_PYTHON))
+
+selfcheck:
+	PYTHONPATH=. $(or $(SGLANG_PYTHON),$(error give SGLANG_PYTHON=…, a Python that holds sglang)) -m dflash_audit selfcheck
 
 records:
 	$(or $(SGLANG_PYTHON),$(error give SGLANG_PYTHON=…, a Python that holds sglang==0.5.23)) scripts/record_cases.py fixtures/cases fixtures/fuzz

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from dflash_audit.engine_run import Conditions
-from dflash_audit.engines import DEFAULT, ENGINES, engine
+from dflash_audit.engines import DEFAULT, ENGINES, LIVE, engine
 from dflash_audit.errors import Unreadable
 from dflash_audit.facts import Facts
 from dflash_audit.finding import Severity
@@ -17,6 +17,7 @@ class Request:
     """What to audit under which conditions.
 
     `gating` are the names of the engines that decide, `revision` is one of the source's repo.
+    An engine that is not a profile runs only if it is among `gating`.
     """
 
     source: str
@@ -31,7 +32,8 @@ def audit(request: Request) -> Report:
     try:
         checkpoint = read_source(request.source, request.revision)
         # A file beside the weights is read only once an engine asks for it.
-        runs = tuple(engine(name).replay(checkpoint, request.conditions) for name in ENGINES)
+        names = (*ENGINES, *(name for name in LIVE if name in request.gating))
+        runs = tuple(engine(name).replay(checkpoint, request.conditions) for name in names)
     except Unreadable as error:
         return Report(origin(request.source, request.revision), error=error)
     findings, skips = judge(Facts(checkpoint, runs, request.gating, request.conditions))

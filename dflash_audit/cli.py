@@ -6,13 +6,14 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dflash_audit import __version__
 from dflash_audit.cards import CARDS, DEFAULT_CARD
-from dflash_audit.engines import DEFAULT, ENGINES
+from dflash_audit.engines import DEFAULT, ENGINES, LIVE
 from dflash_audit.finding import SEVERITIES, Severity
 from dflash_audit.rules import RULES, page, title
 
@@ -44,7 +45,24 @@ def _known(name: str, names: Iterable[str], what: str) -> str:
 
 
 def _engine(name: str) -> str:
-    return _known(name, [*ENGINES, "all"], "engine")
+    known = _known(name, [*ENGINES, *LIVE, "all"], "engine")
+    if known in LIVE:
+        _need_installed(known)
+    return known
+
+
+def _profile(name: str) -> str:
+    return _known(name, ENGINES, "profile")
+
+
+def _need_installed(engine: str = "sglang@installed") -> str:
+    """The version that is installed; a usage error without one."""
+    from dflash_audit.engines.sglang_installed.installed import HOW_TO_INSTALL, installed_version
+
+    version = installed_version()
+    if version is None:
+        raise typer.BadParameter(f"{engine} needs an SGLang, and there is none: {HOW_TO_INSTALL}.")
+    return version
 
 
 def _card(name: str) -> str:
@@ -87,7 +105,8 @@ EnginesThatGate = Annotated[
         "--engine",
         parser=_engine,
         metavar="NAME",
-        help=f"An engine that decides the exit code: {', '.join(ENGINES)} or all."
+        help=f"An engine that decides the exit code: {', '.join(ENGINES)}, all (of these),"
+        f" or {', '.join(LIVE)}, which is run itself and takes its time."
         f" Repeatable. Default: {DEFAULT}.",
     ),
 ]
@@ -141,12 +160,45 @@ def tree_command(
     """Print the module tree that an engine builds, and what happens to each parameter."""
     from dflash_audit.formats import tree_text
 
-    report = _audit(source, revision, frozenset(ENGINES), (tp, CARDS[gpu], quantization, backend), "error")
+    gating = frozenset((*ENGINES, engine)) - {"all"}
+    report = _audit(source, revision, gating, (tp, CARDS[gpu], quantization, backend), "error")
     _complain(report)
     for run in report.runs:
         if engine in (run.engine, "all"):
             _write(tree_text.render(run, _screen()))
     raise typer.Exit(report.exit_code if report.error else 0)
+
+
+@app.command("selfcheck")
+def selfcheck_command(
+    cases: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="FOLDER...",
+            exists=True,
+            file_okay=False,
+            help="Checkpoints, recorded cases, or folders of them. Default: the fixtures of this checkout.",
+        ),
+    ] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            "--engine",
+            parser=_profile,
+            metavar="NAME",
+            help="The profile to hold the installed SGLang against. Default: that of its version.",
+        ),
+    ] = None,
+    gpu: Card = DEFAULT_CARD,
+) -> None:
+    """Compare a profile with the installed SGLang itself: exit 0 where they agree on every draft."""
+    from dflash_audit.selfcheck.command import selfcheck
+
+    version = _need_installed()
+    folders = cases or [path for path in (Path(__file__).parents[1] / "fixtures",) if path.is_dir()]
+    if not folders:
+        raise typer.BadParameter("name checkpoints to compare on: only a checkout brings its own")
+    raise typer.Exit(selfcheck(folders, engine, version, CARDS[gpu], _write))
 
 
 @app.command("rules")
@@ -185,6 +237,8 @@ def _audit(
     from dflash_audit.sources.progress import waiting
     from dflash_audit.sources.source import find_repo
 
+    if server[0] > 1 and not gating.isdisjoint(LIVE):
+        raise typer.BadParameter(f"{', '.join(gating.intersection(LIVE))} builds one rank alone: no --tp")
     request = Request(source, gating, Conditions(*server), fail_on, revision)
     if find_repo(source) is None:
         return audit(request)
@@ -221,7 +275,7 @@ def _root(
     del version
 
 
-COMMANDS = frozenset(("audit", "tree", "rules", "explain"))
+COMMANDS = frozenset(("audit", "tree", "selfcheck", "rules", "explain"))
 OWN_OPTIONS = frozenset(("-h", "--help", "--version"))
 
 

@@ -37,6 +37,7 @@ class FlagNeeded:
 class EngineRun:
     """The replay of one engine, filled stage by stage.
 
+    `version` is that of an engine whose name does not tell it, an installed one.
     `skipped` is the reason why the audit does not replay it, None where it
     does. `config` is the draft's config as the engine's classes read it, None
     where it cannot be read; `tree` is None where the engine stops before or
@@ -45,6 +46,7 @@ class EngineRun:
     """
 
     engine: str
+    version: str | None = None
     model_class: str | None = None
     quantization: str | None = None
     skipped: str | None = None

@@ -108,7 +108,7 @@ class Draft:
 
 def is_sglang(run: EngineRun) -> bool:
     """Whether the engine is one whose reading of a config these rules know."""
-    return run.engine.startswith("sglang-")
+    return run.engine.startswith(("sglang-", "sglang@"))
 
 
 def read_draft(run: EngineRun, checkpoint: Checkpoint) -> Draft | None:

@@ -41,8 +41,11 @@ def with_spelling(findings: Sequence[Finding], facts: Facts, judge: Judge) -> li
         return [*findings]
     left = {_key(again) for run in spelling.runs for again in judge(run)}
     advice = spelling.advice()
+    replayed = {run.engine for run in spelling.runs}
     return [
-        replace(finding, hint=advice) if finding.rule in MENDED and _key(finding) not in left else finding
+        replace(finding, hint=advice)
+        if finding.rule in MENDED and finding.engine in replayed and _key(finding) not in left
+        else finding
         for finding in findings
     ]
 

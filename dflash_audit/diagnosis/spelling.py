@@ -21,7 +21,7 @@ from dflash_audit.diagnosis.ignore_lists import (
 )
 from dflash_audit.diagnosis.stored import State, disagreements, faults, state_of, stored_in, stored_modules
 from dflash_audit.engine_run import Conditions, EngineRun
-from dflash_audit.engines import engine
+from dflash_audit.engines import LIVE, engine
 from dflash_audit.fold import title
 from dflash_audit.quantization.config import QuantConfig
 from dflash_audit.sources.checkpoint import Checkpoint
@@ -112,7 +112,7 @@ def spelled(checkpoint: Checkpoint, runs: Sequence[EngineRun], conditions: Condi
     """
     if all(stored.state is not State.QUANTIZED for stored in stored_modules(checkpoint.tensors).values()):
         return None
-    judged = [run for run in runs if run.skipped is None]
+    judged = [run for run in runs if run.skipped is None and run.engine not in LIVE]
     failing = next((run for run in judged if run.quantization and faults(run)), None)
     place = place_of(checkpoint, failing.quantization) if failing else None
     if failing is None or failing.quantization is None or place is None:

@@ -1,4 +1,4 @@
-"""The engines that the audit replays; each is imported when it is asked for."""
+"""The engines of the audit; each is imported when it is asked for."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -24,7 +24,13 @@ ENGINES: Final[Mapping[str, str]] = {
     "sglang-0.5.23": "sglang.replay:RELEASE",
     "sglang-next": "sglang.replay:FOLLOWING",
 }
-"""Name -> where the engine is, as module:attribute of this package."""
+"""Name -> where the engine is, as module:attribute of this package. Every audit replays all of them."""
+
+LIVE: Final[Mapping[str, str]] = {
+    "sglang@installed": "sglang_installed.engine:INSTALLED",
+}
+"""Engines that run themselves, in place of a profile: asked only by name, for each costs a process.
+What a rule tries on edited checkpoints it tries on profiles."""
 
 DEFAULT: Final = "sglang-next"
 """The engine that gates where none is asked for."""
@@ -32,6 +38,6 @@ DEFAULT: Final = "sglang-next"
 
 def engine(name: str) -> Engine:
     """The engine of that name."""
-    module, _, attribute = ENGINES[name].partition(":")
+    module, _, attribute = (ENGINES.get(name) or LIVE[name]).partition(":")
     found: Engine = getattr(import_module(f"{__name__}.{module}"), attribute)
     return found

@@ -102,6 +102,7 @@ def _engine(report: Report, run: EngineRun) -> dict[str, Any]:
         "parameters": _parameters(run),
         "tensors": [_tensor(run, run.plan, tensor) for tensor in run.plan.tensors] if run.plan else [],
         "resized": _resized(run.plan) if run.plan else [],
+        "version": run.version,
     }
 
 

@@ -89,7 +89,8 @@ def _verdicts(report: Report) -> Table:
     for run in _gating_first(report):
         words, style = WORDS[report.verdict(run)]
         aside = "" if run.engine in report.gating else " (does not count)"
-        table.add_row(Text("  " + run.engine), Text(words, style=style), Text(_why(report, run) + aside))
+        name = f"{run.engine} {clean(run.version)}" if run.version else run.engine
+        table.add_row(Text(f"  {name}"), Text(words, style=style), Text(_why(report, run) + aside))
     return table
 
 

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING
 from dflash_audit.diagnosis.ignore_lists import DIALECTS, pattern, place_of, with_list
 from dflash_audit.diagnosis.stored import State, faults, stored_in
 from dflash_audit.engine_run import Conditions, EngineRun
-from dflash_audit.engines import engine
+from dflash_audit.engines import LIVE, engine
 from dflash_audit.finding import Finding
 from dflash_audit.fold import fold
 from dflash_audit.match import exact_or_regex
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iterator[Finding]:
     """One finding a target that names layers which are quantized on disk, and none as the engine does."""
     config = run.quant_config
-    if config is None or not faults(run):
+    if run.engine in LIVE or config is None or not faults(run):
         return
     # Only here: most drafts are dense and do without the import.
     from dflash_audit.quantization.compressed_tensors.config import CompressedTensors

@@ -30,7 +30,7 @@ from dataclasses import replace
 from dflash_audit.diagnosis.sglang_draft import is_sglang
 from dflash_audit.diagnosis.stored import faults
 from dflash_audit.engine_run import Conditions, EngineRun
-from dflash_audit.engines import engine
+from dflash_audit.engines import LIVE, engine
 from dflash_audit.finding import Finding
 from dflash_audit.sources.checkpoint import Checkpoint
 
@@ -41,7 +41,7 @@ def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iter
     Source: SGLang 0.5.23 `srt/arg_groups/serving_hook.py`, `speculative_draft_model_quantization`.
     Public record: sglang#28196.
     """
-    if not is_sglang(run) or conditions.quantization is None or not _fails(run):
+    if run.engine in LIVE or not is_sglang(run) or conditions.quantization is None or not _fails(run):
         return
     bare = engine(run.engine).replay(checkpoint, replace(conditions, quantization=None))
     if bare.skipped is not None or bare.quantization is not None or _fails(bare):

@@ -29,7 +29,7 @@ from dataclasses import replace
 from dflash_audit.diagnosis.kernel_limits import limit
 from dflash_audit.diagnosis.stored import faults
 from dflash_audit.engine_run import Conditions, EngineRun
-from dflash_audit.engines import engine
+from dflash_audit.engines import LIVE, engine
 from dflash_audit.finding import Finding
 from dflash_audit.sources.checkpoint import Checkpoint
 
@@ -39,7 +39,7 @@ def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iter
 
     Public record: sglang#26107.
     """
-    if conditions.tp == 1 or _serves(run, conditions):
+    if run.engine in LIVE or conditions.tp == 1 or _serves(run, conditions):
         return
     fewer = [ranks for ranks in (1, 2, 4, 8, 16, 32) if ranks < conditions.tp]
     for ranks in reversed(fewer):

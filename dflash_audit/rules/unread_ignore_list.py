@@ -30,7 +30,7 @@ from collections.abc import Iterator
 from dflash_audit.diagnosis.ignore_lists import LIST_KEYS, config_at, entries, entries_at, place_of, with_list
 from dflash_audit.diagnosis.stored import faults
 from dflash_audit.engine_run import Conditions, EngineRun
-from dflash_audit.engines import engine
+from dflash_audit.engines import LIVE, engine
 from dflash_audit.finding import Finding
 from dflash_audit.sources.checkpoint import Checkpoint
 
@@ -38,7 +38,7 @@ from dflash_audit.sources.checkpoint import Checkpoint
 def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iterator[Finding]:
     """One finding a list that is not read and that would mend layers where it was."""
     place = place_of(checkpoint, run.quantization)
-    if place is None or not faults(run):
+    if run.engine in LIVE or place is None or not faults(run):
         return
     read, config = entries_at(checkpoint, place), config_at(checkpoint, place)
     for key in LIST_KEYS:

@@ -1,0 +1,136 @@
+"""From what the child recorded to the run of an engine."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any, Final
+
+from dflash_audit.engine_run import Conditions, EngineRun, FlagNeeded
+from dflash_audit.engines.sglang_installed.own_values import has_own_value
+from dflash_audit.engines.sglang_installed.process import ENGINE, Record
+from dflash_audit.loadplan import Fill, LoadPlan, empty_plan
+from dflash_audit.quantization.config import QuantConfig, Surroundings
+from dflash_audit.quantization.resolve import read_config, settle
+from dflash_audit.refusal import NotModelled, Refusal, Refused
+from dflash_audit.sources.checkpoint import Checkpoint, Tensor
+from dflash_audit.tree import Kind, Linear, Module, Parameter, Placement, Scheme, Tree
+
+KINDS: Final = frozenset(kind.value for kind in Kind)
+
+
+def read_record(record: Record, version: str, checkpoint: Checkpoint, conditions: Conditions) -> EngineRun:
+    """The run that a record tells of."""
+    run = EngineRun(ENGINE, version=version)
+    run.model_class = record["class"]
+    run.quantization = record["quantization"]
+    run.skipped = record["skipped"]
+    run.config = record["config"]
+    run.quant_config = _quant_config(record, checkpoint, conditions)
+    run.flags = tuple(FlagNeeded(flag, reason) for flag, reason in record["flags"])
+    if record["stage"] is not None:
+        run.refusal = Refusal(record["stage"], record["error"], record["at_tensor"])
+    if record["modules"] is not None:
+        run.tree = _tree(record["modules"], bool(_declared(record).get("desc_act")))
+    if run.tree is not None:
+        run.plan = _plan(record, run.tree, checkpoint.tensors)
+    return run
+
+
+def _declared(record: Record) -> Mapping[str, Any]:
+    declared = (record["config"] or {}).get("quantization_config")
+    return declared if isinstance(declared, Mapping) else {}
+
+
+def _quant_config(record: Record, checkpoint: Checkpoint, conditions: Conditions) -> QuantConfig | None:
+    """The audit's own reading of the quantization config, for the rules that look at its lists.
+
+    None where the audit reads another method in it than the engine, or refuses it.
+    """
+    config = record["config"]
+    if config is None or record["quantization"] is None:
+        return None
+    mapping = {fused: tuple(shards) for fused, shards in record["packed_modules_mapping"].items()}
+    try:
+        file = checkpoint.json_files.get("hf_quant_config.json")
+        settled = settle(config, file, conditions.quantization, conditions.capability)
+        if settled.method != record["quantization"]:
+            return None
+        return read_config(
+            settled, Surroundings(mapping, conditions.capability, config), checkpoint.json_files
+        )
+    except (Refused, NotModelled):
+        return None
+
+
+def _tree(modules: Sequence[Record], act_order: bool) -> Tree:
+    tree = Tree()
+    for module in modules:
+        scheme = module["scheme"]
+        parameters = tuple(_parameter(p, scheme or "", act_order) for p in module["parameters"])
+        on_v2 = any(p["kind"] in KINDS for p in module["parameters"])
+        tree.add(
+            Module(
+                module["name"],
+                module["class"],
+                parameters,
+                module["prefix"],
+                None if scheme is None else Scheme(scheme, "v2" if on_v2 else "v1", parameters),
+                None if module["linear"] is None else _linear(module),
+            )
+        )
+    return tree
+
+
+def _linear(module: Record) -> Linear:
+    sizes = module["linear"]
+    return Linear(
+        module["class"],
+        module["prefix"] or "",
+        sizes["inputs"],
+        tuple(sizes["outputs"]),
+        sizes["inputs_here"],
+        tuple(sizes["outputs_here"]),
+    )
+
+
+def _parameter(parameter: Record, scheme: str, act_order: bool) -> Parameter:
+    name, kind = parameter["name"], parameter["kind"]
+    packed = parameter["packed_factor"]
+    placement = Placement(
+        Kind.VOCABULARY if parameter["tokens"] is not None else Kind(kind) if kind in KINDS else Kind.PLAIN,
+        output_dim=parameter["output_dim"],
+        input_dim=parameter["input_dim"],
+        packed_dim=parameter["packed_dim"],
+        packed_factor=1 if packed is None else Fraction(*packed),
+        tokens=parameter["tokens"],
+    )
+    defaulted = has_own_value(name, scheme, act_order)
+    return Parameter(name, tuple(parameter["shape"]), parameter["dtype"], placement, defaulted)
+
+
+def _plan(record: Record, tree: Tree, tensors: tuple[Tensor, ...]) -> LoadPlan:
+    """The load as it went, on the audit's tensors; one that only the engine read is told beside them.
+
+    Which numbers went where is not recorded: the fills have no copies.
+    """
+    by_name: dict[str, list[Tensor]] = {}
+    for tensor in tensors:
+        by_name.setdefault(tensor.name, []).append(tensor)
+    read: list[Tensor] = []
+    times: Counter[str] = Counter()
+    for name, dtype, shape in record["reads"]:
+        known = by_name.get(name, [])
+        read.append(known[times[name]] if times[name] < len(known) else Tensor(name, dtype, tuple(shape), ""))
+        times[name] += 1
+    only_there = tuple(tensor for tensor in read if not tensor.file)
+    plan = empty_plan(tree, tree, (*tensors, *only_there))
+    if not record["complete"]:
+        # Of what comes behind the refusal nothing is known: it is neither missing nor dropped.
+        filled = {parameter for _, parameter, _, _ in record["fills"]}
+        slots = {name: slot for name, slot in plan.slots.items() if name in filled}
+        plan = LoadPlan(slots, plan.modules, tuple(dict.fromkeys(read[at] for at, *_ in record["fills"])))
+    for at, parameter, shard, dtype in record["fills"]:
+        plan.fill(read[at], Fill(plan.slots[parameter], shard, dtype, copies=()))
+    for reason, name in record["refusals"]:
+        plan.refuse(reason, name)
+    return plan
