@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 if TYPE_CHECKING:
     from dflash_audit.engine_run import Conditions, EngineRun
@@ -17,6 +17,13 @@ class Engine(Protocol):
 
     def replay(self, checkpoint: "Checkpoint", conditions: "Conditions") -> "EngineRun":
         """What the engine does with a checkpoint; never raises for what the checkpoint holds."""
+        ...
+
+    def forward(self, run: "EngineRun") -> Any:
+        """What a draft that was built and loaded computes, as a `Forward`, for a warm-up.
+
+        Raises `Refused` where the engine does, `NotModelled` for what the audit does not replay.
+        """
         ...
 
 

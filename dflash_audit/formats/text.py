@@ -11,6 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from dflash_audit.byte_count import byte_count
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import SEVERITIES, Finding, Severity
 from dflash_audit.formats import tree_text
@@ -70,7 +71,7 @@ def _heading(report: Report) -> Iterator[Text]:
     if read is None:
         return
     files = f"{len(read.files)} file{'' if len(read.files) == 1 else 's'}"
-    sizes = f"{_bytes(read.bytes_read)} read of {_bytes(read.bytes_total)}"
+    sizes = f"{byte_count(read.bytes_read)} read of {byte_count(read.bytes_total)}"
     yield Text(
         f"{_what(report.runs, read.config)}, {len(read.tensors)} tensors in {files} ({sizes})", style="dim"
     )
@@ -206,12 +207,3 @@ def _summary(report: Report) -> str:
 
 def _counted(number: int, severity: Severity) -> str:
     return f"{number} {severity}{'' if number == 1 else 's'}"
-
-
-def _bytes(number: int) -> str:
-    size = float(number)
-    for unit in ("B", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.2f} GB"

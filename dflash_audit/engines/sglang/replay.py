@@ -1,7 +1,7 @@
 """SGLang, replayed stage by stage on one checkpoint."""
 
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from dflash_audit.engine_run import Conditions, EngineRun, FlagNeeded
 from dflash_audit.engines.sglang.architectures import draft_class
@@ -46,6 +46,14 @@ class SGLang:
         except NotModelled as unknown:
             progress.run.skipped = unknown.reason
         return progress.run
+
+    def forward(self, run: EngineRun) -> Any:
+        """What the draft of `run` computes, as a `Forward`; see `Engine`."""
+        # Only here: an audit without a warm-up does without.
+        from dflash_audit.engines.sglang.forward import forward_of  # type: ignore[import-not-found]
+
+        assert run.config is not None and run.model_class is not None  # else it stopped before
+        return forward_of(run.config, run.model_class)
 
     def _stages(self, progress: "_Progress", checkpoint: Checkpoint, conditions: Conditions) -> None:
         run = progress.run
