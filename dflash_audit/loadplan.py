@@ -18,6 +18,27 @@ ONCE_A_SHARD: Final = (".weight_shape", ".g_idx")
 """Parameters that each shard of a fused layer writes whole, by design."""
 
 
+Box = tuple[tuple[int, int], ...]
+"""A part of a tensor: (start, length) along each axis, where a scalar counts as one of shape [1]."""
+
+
+def whole_of(shape: tuple[int, ...]) -> Box:
+    """The box that is all of a tensor."""
+    return tuple([(0, size) for size in shape]) or ((0, 1),)
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """One write of a weight loader: the part `out_of` a tensor goes `into` a part of the parameter.
+
+    Both hold the same numbers in the same order, in shapes that may differ in axes of
+    one, or the tensor's part is broadcast as torch does it. None stands for zeros.
+    """
+
+    into: Box
+    out_of: Box | None
+
+
 @dataclass(frozen=True, slots=True)
 class Slot:
     """A parameter of the tree under its full name.
@@ -42,11 +63,15 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """One tensor in one parameter, or in its `shard`; `dtype` is the tensor's, in torch's name."""
+    """One tensor in one parameter, or in its `shard`; `dtype` is the tensor's, in torch's name.
+
+    `copies` are made one after another, each over what is there.
+    """
 
     slot: Slot
     shard: Shard | None
     dtype: str
+    copies: tuple[Copy, ...]
 
     @property
     def target(self) -> str:
@@ -80,7 +105,7 @@ class LoadPlan:
     """The replayed load of a checkpoint into a tree.
 
     The engine stops at the first of `refusals`; what follows it is what the
-    load would do if it went on.
+    load would do if it went on. `fills` stand in the order of the load.
     """
 
     slots: Mapping[str, Slot]

@@ -56,7 +56,8 @@ class Placement:
 class Parameter:
     """One parameter of a module: `name` is its own, `dtype` torch's without `torch.`.
 
-    `defaulted`: it holds a right value of its own when nothing fills it.
+    `defaulted`: it holds a right value of its own when nothing fills it, each number of
+    it `default`; None where what it holds is read by nobody.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Parameter:
     dtype: str
     placement: Placement = Placement()
     defaulted: bool = False
+    default: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -372,7 +372,10 @@ def has_default(hole: str, scheme: str, act_order: bool) -> bool:
     )
 
 
-def record_case(case: Path) -> Record:
+def record_case(
+    case: Path, replay: type[Replay] = Replay, write: Callable[[Path, Path], Path] = materialize
+) -> Record:
+    """What SGLang does with the case as `write` writes it out, as `replay` records it."""
     from sglang.srt.runtime_context import get_parallel
     from sglang.srt.server_args import ServerArgs
     from sglang.test.parallel_groups import publish
@@ -393,7 +396,7 @@ def record_case(case: Path) -> Record:
     get_parallel().override_permanently(tp_group=None, attn_tp_group=None)
     publish(server, role="scheduler")
     with tempfile.TemporaryDirectory() as folder:
-        record = Replay(materialize(case, Path(folder) / case.name), args.quantization).run()
+        record = replay(write(case, Path(folder) / case.name), args.quantization).run()
     return record | ({} if args.tp == 1 else {"tp": args.tp})
 
 
@@ -410,19 +413,26 @@ def write_lines(value: Any, depth: int = 0) -> str:
     return f"{start}{indent} {f',{indent} '.join(lines)}{indent}{end}"
 
 
+def record_all(
+    cases: Iterable[Path], record: Callable[[Path], Record]
+) -> Iterator[tuple[Path, dict[str, Record]]]:
+    """Record every case with both engines: the release, and then what `apply_change` makes of it."""
+    logging.disable(logging.WARNING)
+    warnings.filterwarnings("ignore")
+    claim_h200()
+    replace_what_needs_a_gpu()
+    release = {case: record(case) for case in cases}
+    apply_change()
+    for case, released in release.items():
+        yield case, {"sglang-0.5.23": released, "sglang-next": record(case)}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Record what the real SGLang does with case folders.")
     parser.add_argument("folders", nargs="+", type=Path, help="a folder of case folders")
     folders = parser.parse_args().folders
     cases = sorted(path.parent for folder in folders for path in folder.rglob("tensors.json"))
-    logging.disable(logging.WARNING)
-    warnings.filterwarnings("ignore")
-    claim_h200()
-    replace_what_needs_a_gpu()
-    release = {case: record_case(case) for case in cases}
-    apply_change()
-    for case in cases:
-        records = {"sglang-0.5.23": release[case], "sglang-next": record_case(case)}
+    for case, records in record_all(cases, record_case):
         (case / "expected.json").write_text(write_lines(records) + "\n")
     print(f"recorded {len(cases)} cases")
 

@@ -4,8 +4,8 @@ A case folder holds `config.json` (and `hf_quant_config.json` where the
 checkpoint has one), `tensors.json` (name -> [dtype, shape], dtypes as a
 safetensors header spells them), `expected.json` (what the engines did) and
 `args.json` where the server gets other options than its defaults. A `.pt` file
-lies beside the weights. The tensors come out as zeros: the cases are about
-layout.
+lies beside the weights. The tensors come out as zeros, for most of what the cases
+are about is layout; `real_values` writes them with numbers.
 """
 
 import json
@@ -22,22 +22,33 @@ NOT_THE_CHECKPOINTS = frozenset({"tensors.json", "expected.json", "args.json", "
 
 def materialize(case: Path, target: Path) -> Path:
     """Write the checkpoint of the case folder `case` into the folder `target`, and return it."""
-    target.mkdir(parents=True, exist_ok=True)
-    for path in (*case.glob("*.json"), *case.glob("*.pt")):
-        if path.name not in NOT_THE_CHECKPOINTS:
-            shutil.copy(path, target)
+    copy_beside(case, target)
     write_zeros(target / "model.safetensors", json.loads((case / "tensors.json").read_text()))
     return target
 
 
+def copy_beside(case: Path, target: Path) -> None:
+    """Copy what a checkpoint has beside its weights."""
+    target.mkdir(parents=True, exist_ok=True)
+    for path in (*case.glob("*.json"), *case.glob("*.pt")):
+        if path.name not in NOT_THE_CHECKPOINTS:
+            shutil.copy(path, target)
+
+
 def write_zeros(path: Path, tensors: Mapping[str, tuple[str, list[int]]]) -> None:
     """Write a safetensors file of zeros; its data takes no room on most file systems."""
+    header, end = encoded_header(tensors)
+    with open(path, "wb") as file:
+        file.write(header)
+        file.truncate(file.tell() + end)
+
+
+def encoded_header(tensors: Mapping[str, tuple[str, list[int]]]) -> tuple[bytes, int]:
+    """What stands before the data in a safetensors file, and how many bytes of data follow."""
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     end = 0
     for name, (dtype, shape) in tensors.items():
         begin, end = end, end + math.prod(shape) * BITS[dtype] // 8
         header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}
     encoded = json.dumps(header, separators=(",", ":")).encode()
-    with open(path, "wb") as file:
-        file.write(len(encoded).to_bytes(8, "little") + encoded)
-        file.truncate(file.tell() + end)
+    return len(encoded).to_bytes(8, "little") + encoded, end

@@ -15,9 +15,9 @@ FIXTURES = Path(__file__).parents[1] / "fixtures"
 SEED = FIXTURES / "seed-w8a16"
 
 
-def run(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+def run(*words: str, cwd: Path | None = None, **more: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "dflash_audit", *words]
-    environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1"}
+    environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1", **more}
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, check=False)
 
 
@@ -106,6 +106,48 @@ def test_a_source_that_cannot_be_read(tmp_path: Path) -> None:
     said = report(str(tmp_path / "nothing"))
     assert said["error"]["kind"] == "no-such-source"
     assert said["engines"] == []
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json"])
+def test_a_file_of_a_checkpoint_names_its_folder(name: str, tmp_path: Path) -> None:
+    source = shutil.copytree(SEED, tmp_path / "draft")
+    (source / "tokenizer.json").write_text("{}")
+    done = run(str(source / name))
+    assert done.returncode == 3
+    told = f"{source / name}: neither a folder nor a .safetensors file: name its folder, {source}"
+    assert done.stderr == f"dflash-audit: {told}\n"
+    (source / "config.json").rename(source / "other.json")
+    assert "name its folder" not in run(str(source / "other.json")).stderr
+
+
+def test_a_folder_of_checkpoints_names_them(tmp_path: Path) -> None:
+    for name in ("b", "a"):
+        shutil.copytree(SEED, tmp_path / name)
+    (tmp_path / "empty").mkdir()
+    done = run(str(tmp_path))
+    assert done.returncode == 3
+    assert done.stderr == (
+        f"dflash-audit: {tmp_path}: no config.json: name a folder in it that has one (a/, b/)\n"
+    )
+    for name in "cdefg":
+        shutil.copytree(SEED, tmp_path / name)
+    assert "(a/, b/, c/, d/, e/, and 2 more)" in run(str(tmp_path)).stderr
+
+
+@pytest.mark.parametrize("model_type", ["qwen3", "no-such-type"])
+def test_the_quantization_that_a_file_declares(model_type: str, tmp_path: Path) -> None:
+    source = materialize(FIXTURES / "cases" / "modelopt-nvfp4-hfquant", tmp_path)
+    path = source / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "model_type": model_type}))
+    said = report(str(source))
+    stages = {e["refusal"] and e["refusal"]["stage"] for e in said["engines"]}
+    assert ("config" in stages) == (model_type == "no-such-type")
+    assert said["config"]["quantization"] == {"method": "NVFP4", "origin": "hf_quant_config.json"}
+    # Text alone needs no such file, so a broken one is no news where no engine looks.
+    (source / "hf_quant_config.json").write_text("{")
+    assert run(str(source)).returncode == (1 if model_type == "no-such-type" else 3)
+    if model_type == "no-such-type":
+        assert report(str(source))["config"]["quantization"] is None
 
 
 def test_one_file_beside_its_config() -> None:

@@ -59,6 +59,26 @@ def test_draft_in_a_folder_of_its_target(names: tuple[str, ...], subjects: list[
     assert found(replace(plain, names=names), "not-a-draft") == []
 
 
+@pytest.mark.parametrize(
+    ("case", "severity"),
+    [
+        ("tap-order/bad-repeated", "error"),
+        ("tap-order/bad-descending", "warning"),
+        ("config-dtype/bad-float16", "warning"),
+        ("missing-key/bad-rope-theta", "warning"),
+        ("missing-key/bad-rms-norm-eps", "note"),
+    ],
+)
+def test_severity(case: str, severity: str, tmp_path: Path) -> None:
+    checkpoint = draft(FIXTURES / "rules" / case, tmp_path)
+    assert {f.severity for f in found(checkpoint, case.partition("/")[0])} == {severity}
+
+
+def test_dtype_that_is_cast_at_the_load_is_a_note(tmp_path: Path) -> None:
+    checkpoint = draft(FIXTURES / "cases/dtype-fp32", tmp_path)
+    assert {f.severity for f in found(checkpoint, "config-dtype")} == {"note"}
+
+
 @pytest.mark.parametrize("name", ["tiny-dflash2", "tiny-dspark", "mimo-dflash-sinks"])
 def test_no_value_of_a_key_is_too_odd(name: str, tmp_path: Path) -> None:
     checkpoint = draft(PUBLISHED / name, tmp_path)

@@ -1,16 +1,18 @@
 """The report that a person reads: it fits the screen, and its end says what to do."""
 
+import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from materialize import materialize
-from test_cli import FIXTURES, SEED, name_class, run
+from test_cli import FIXTURES, SEED, name_class, report, run
 
 
-def lines_of(*words: str) -> list[str]:
-    done: subprocess.CompletedProcess[str] = run(*words)
+def lines_of(*words: str, columns: str = "100") -> list[str]:
+    done: subprocess.CompletedProcess[str] = run(*words, COLUMNS=columns)
     assert done.stderr == ""
     return done.stdout.splitlines()
 
@@ -77,3 +79,84 @@ def test_a_draft_that_no_engine_builds(architecture: str, says: str, tmp_path: P
     source = materialize(FIXTURES / "cases" / "dense-dspark", tmp_path)
     name_class(source, architecture)
     assert any(says in line for line in lines_of(str(source)))
+
+
+def test_what_two_engines_share_is_told_and_counted_once(tmp_path: Path) -> None:
+    source = materialize(FIXTURES / "cases" / "target-ids-range", tmp_path)
+    lines = lines_of(str(source), "--engine", "all")
+    told = [line for line in lines if line.startswith("  error ")]
+    assert told == ["  error refused-build"]
+    section = lines[lines.index("sglang-0.5.23 and sglang-next") :]
+    assert section[3].startswith("      The engine does not start with this draft: ")
+    assert not any("sglang" in line for line in section[1:-2])
+    assert lines[-2] == "1 error, 0 warnings, 0 notes that count (sglang-0.5.23, sglang-next)"
+    summary = report(str(source), "--engine", "all")["summary"]
+    assert summary["errors"] == 2
+
+
+def test_what_one_engine_has_alone_names_it(tmp_path: Path) -> None:
+    source = materialize(FIXTURES / "cases" / "ct-dflash2-fp8dyn_all", tmp_path)
+    lines = lines_of(str(source), "--engine", "all")
+    assert any("sglang-0.5.23 copies float8_e4m3fn numbers" in line for line in lines)
+    assert lines[-2].startswith("2 errors, ")
+
+
+@pytest.mark.parametrize(
+    "case", ["cases/ct-dflash2-w8a16_q_only", "cases/ct-dflash2-fp8dyn_all", "cases/kv-heads-wrong"]
+)
+def test_a_step_is_an_action_and_said_once(case: str, tmp_path: Path) -> None:
+    source = materialize(FIXTURES / case, tmp_path)
+    text = " ".join(line.strip() for line in lines_of(str(source), "--engine", "all"))
+    steps = re.split(r" \d+\. ", re.split(r" Next | Then, if an error is left ", text, maxsplit=1)[1])
+    mends = [re.split(r": ", step, maxsplit=1)[1] for step in steps if ": " in step]
+    assert mends
+    assert len(set(mends)) == len(mends)
+    assert all(re.match(r"(Add|Ignore|Keep|Quantize|Set) ", mend) for mend in mends)
+
+
+def test_a_step_names_all_that_it_is_for(tmp_path: Path) -> None:
+    source = materialize(FIXTURES / "cases" / "ct-dflash2-w8a16_q_only", tmp_path)
+    lines = lines_of(str(source), "--engine", "sglang-0.5.23")
+    first, second, *_ = after("Then, if an error is left", lines)
+    named = "  1. fc.{weight_packed,weight_scale,weight_shape}, fc.weight: Quantize again, with this layer"
+    assert f"{first} {second.strip()}".startswith(named)
+
+
+@pytest.mark.parametrize("columns", ["40", "80", "83"])
+def test_the_exit_code_is_not_torn_apart(columns: str) -> None:
+    lines = lines_of(str(SEED), "--engine", "all", columns=columns)
+    assert lines[-1] == "exit code 1"
+
+
+@pytest.mark.parametrize(
+    ("case", "mend"),
+    [
+        ("cases/target-ids-range", "Mend target_layer_ids; a lost dflash_config"),
+        ("cases/selector-keys-lost", "Mend dflash_config.selector_rank; a lost dflash_config"),
+        ("cases/act-gelu", "Mend hidden_act in config.json"),
+    ],
+)
+def test_the_step_after_a_refused_build_names_the_field(case: str, mend: str, tmp_path: Path) -> None:
+    lines = lines_of(str(materialize(FIXTURES / case, tmp_path)))
+    assert any(f"DFlash2DraftModel: {mend}" in line for line in lines[lines.index("Next") :])
+
+
+@pytest.mark.parametrize(
+    ("gone", "beside"),
+    [
+        ((), ""),
+        (("selector_top_k",), ", with selector_top_k in dflash_config"),
+        (("selector_rank", "selector_top_k"), ", with selector_rank and selector_top_k in dflash_config"),
+    ],
+)
+def test_a_wrong_class_asks_for_the_keys_that_are_not_there(
+    gone: tuple[str, ...], beside: str, tmp_path: Path
+) -> None:
+    source = materialize(FIXTURES / "cases" / "dflash2-as-dflash1", tmp_path)
+    path = source / "config.json"
+    config = json.loads(path.read_text())
+    for key in gone:
+        del config["dflash_config"][key]
+    path.write_text(json.dumps(config))
+    hints = {f["hint"] for f in report(str(source))["findings"] if f["rule"] == "wrong-class"}
+    assert hints == {f'Set architectures to ["DFlash2DraftModel"]{beside}.'}

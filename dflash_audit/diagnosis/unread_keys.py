@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from dflash_audit.diagnosis.nemotron import near_miss
 from dflash_audit.diagnosis.sglang_draft import SELECTORS, Draft, whole
 from dflash_audit.finding import Severity
 from dflash_audit.fold import ranges
@@ -122,14 +123,26 @@ def _draft_vocabulary(draft: Draft) -> str | None:
     return f"it is {own}, and the draft is decoded over all {whole_size} rows of the target's head{unused}"
 
 
-def _own_head(draft: Draft) -> str | None:
-    on_disk = any(name.startswith("lm_head.") for name in draft.tensors)
-    return "the target's head is used" if draft.config.get("has_own_lm_head") is True and on_disk else None
+def _own_head(key: str) -> Matters:
+    def matters(draft: Draft) -> str | None:
+        return _borrowed(draft, "lm_head", "head") if draft.config.get(key) is True else None
+
+    return matters
 
 
 def _own_embedding(draft: Draft) -> str | None:
-    own = draft.config.get("has_embed_tokens") is True and "embed_tokens.weight" in draft.tensors
-    return "the target's embedding is used" if own and not draft.nemotron else None
+    # A near miss is told of by a rule of its own, and mended by another key.
+    unread = draft.config.get("has_embed_tokens") is True and not draft.nemotron
+    if unread and near_miss(draft.config) is not None:
+        return None
+    return _borrowed(draft, "embed_tokens", "embedding") if unread else None
+
+
+def _borrowed(draft: Draft, module: str, what: str) -> str:
+    """What an engine does that takes a module from the target, whether the draft has its own or not."""
+    if any(name.startswith(f"{module}.") for name in draft.tensors):
+        return f"the target's {what} is used"
+    return f"the checkpoint holds no {module}, and the target's {what} is used"
 
 
 def _norm_before_fc(draft: Draft) -> str | None:
@@ -239,17 +252,21 @@ UNREAD: Final = (
         _draft_vocabulary,
         NO_KEY + "export the draft over the target's whole vocabulary.",
     ),
-    UnreadKey(
-        "has_own_lm_head",
-        "which says that the draft has a head of its own",
-        _own_head,
-        NO_KEY + "train the draft on the target's head, or serve it with an engine that reads the key.",
+    *(
+        UnreadKey(
+            key,
+            "which says that the draft has a head of its own",
+            _own_head(key),
+            NO_KEY + "train the draft on the target's head, or serve it with an engine that reads the key.",
+        )
+        for key in ("has_own_lm_head", "has_lm_head")
     ),
     UnreadKey(
         "has_embed_tokens",
         "which says that the draft has an embedding of its own",
         _own_embedding,
-        "SGLang reads it of Nemotron 3.5 drafts alone: train the draft on the target's embedding.",
+        "SGLang reads it of Nemotron 3.5 drafts alone: train the draft on the target's embedding, or, if it"
+        " was, set the key to false.",
     ),
     UnreadKey(
         "norm_before_fc",

@@ -6,6 +6,7 @@ from typing import Any, Final
 from dflash_audit import __version__
 from dflash_audit.drops import excuse
 from dflash_audit.engine_run import EngineRun
+from dflash_audit.errors import Unreadable
 from dflash_audit.finding import Finding
 from dflash_audit.formats.screen import Screen
 from dflash_audit.loadplan import LoadPlan
@@ -23,11 +24,12 @@ def render(report: Report, screen: Screen) -> str:
 
 def document(report: Report) -> dict[str, Any]:
     """The report's object; see the contract for its keys."""
+    config = _config(report)  # first: it may read a file, which counts in the source's bytes
     return {
         "schema_version": SCHEMA_VERSION,
         "tool": {"name": "dflash-audit", "version": __version__},
         "source": _source(report),
-        "config": _config(report),
+        "config": config,
         "engines": [_engine(report, run) for run in report.runs],
         "findings": [_finding(finding) for finding in report.findings],
         "skips": [{"rule": skip.rule, "reason": skip.reason} for skip in report.skips],
@@ -73,7 +75,11 @@ def _declared(checkpoint: Checkpoint) -> dict[str, Any] | None:
         declared = checkpoint.config.get(key)
         if isinstance(declared, dict):
             return {"method": _method(declared), "origin": "config.json"}
-    file = checkpoint.json_files.looked_up("hf_quant_config.json")
+    try:
+        # Where every engine stopped before it looked, the file is read only here.
+        file = checkpoint.json_files.get("hf_quant_config.json")
+    except Unreadable:
+        return None
     if file is None:
         return None
     inner = file.get("quantization")

@@ -1,8 +1,7 @@
 """The report for a person in a terminal: the verdicts, what was found, what to do next."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final
 
@@ -18,21 +17,9 @@ from dflash_audit.formats import tree_text
 from dflash_audit.formats.clean import clean
 from dflash_audit.formats.console import Part, written
 from dflash_audit.formats.screen import Screen
+from dflash_audit.formats.told import sections, steps, told
 from dflash_audit.report import Report
 from dflash_audit.verdict import Verdict
-
-CONSEQUENCES: Final = frozenset(
-    (
-        "unknown-class",
-        "refused-build",
-        "refused-load",
-        "dropped-tensor",
-        "unfilled-parameter",
-        "resized-parameter",
-        "lossy-cast",
-    )
-)
-"""Rules that tell what happens; of what stands beside them, another rule tells the cause."""
 
 COLORS: Final = {"error": "bold red", "warning": "yellow", "note": "blue"}
 WORDS: Final[dict[Verdict, tuple[str, str]]] = {
@@ -52,17 +39,25 @@ def _parts(report: Report, screen: Screen) -> Iterator[Part]:
     """The report from top to bottom."""
     yield from _heading(report)
     yield _verdicts(report)
-    for engines, findings in _sections(report).items():
-        yield from _section(report, engines, findings)
+    findings = told(report.findings, [run.engine for run in _gating_first(report)])
+    for engines, of_engines in sections(findings).items():
+        yield from _section(report, engines, of_engines)
     if screen.verbose:
         for run in _gating_first(report):
             if run.engine in report.gating:
                 yield Text()
                 yield from tree_text.lines(run)
     yield Text()
-    yield from _next(report)
+    counted = [each.finding for each in findings if _counts(report, each.engines)]
+    yield from _next(report, counted)
     yield from _not_judged(report)
-    yield Text(_summary(report), style="dim")
+    yield Text(_summary(report, counted), style="dim")
+    yield Text(f"exit code {report.exit_code}", style="dim")
+
+
+def _counts(report: Report, engines: tuple[str, ...]) -> bool:
+    """Whether what holds for these engines counts: for one that gates, or for none."""
+    return not engines or not report.gating.isdisjoint(engines)
 
 
 def _heading(report: Report) -> Iterator[Text]:
@@ -111,37 +106,12 @@ def _gating_first(report: Report) -> list[EngineRun]:
     return sorted(report.runs, key=lambda run: run.engine not in report.gating)
 
 
-def _sections(report: Report) -> Mapping[tuple[str, ...], list[Finding]]:
-    """The findings by the engines that they hold for; what differs only by the engine's name is one."""
-    told: dict[Finding, list[str]] = {}
-    firsts: dict[Finding, Finding] = {}
-    for run in _gating_first(report):
-        for finding in report.of_engine(run.engine):
-            alike = _without_engine(finding)
-            firsts.setdefault(alike, finding)
-            told.setdefault(alike, []).append(run.engine)
-    sections: dict[tuple[str, ...], list[Finding]] = {}
-    for alike, engines in told.items():
-        sections.setdefault(tuple(engines), []).append(firsts[alike])
-    sections[()] = [*report.of_engine(None)]
-    return sections
-
-
-def _without_engine(finding: Finding) -> Finding:
-    name = finding.engine or ""
-    hint = finding.hint and finding.hint.replace(name, "")
-    return replace(finding, engine=None, message=finding.message.replace(name, ""), hint=hint)
-
-
 def _section(report: Report, engines: tuple[str, ...], findings: list[Finding]) -> Iterator[RenderableType]:
-    """The findings of a section, the worst first; alike ones are told once for all of their subjects."""
-    if not findings:
-        return
-    gates = not engines or not report.gating.isdisjoint(engines)
+    """The findings of a section; alike ones are told once for all of their subjects."""
     heading = " and ".join(engines) or "All engines"
-    yield Text(f"\n{heading}{'' if gates else ' (does not count)'}", style="bold")
-    worst_first = sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
-    for (severity, rule), of_rule in groupby(worst_first, key=lambda f: (f.severity, f.rule)):
+    aside = "" if _counts(report, engines) else " (does not count)"
+    yield Text(f"\n{heading}{aside}", style="bold")
+    for (severity, rule), of_rule in groupby(findings, key=lambda f: (f.severity, f.rule)):
         yield Text.assemble("  ", (severity, COLORS[severity]), " ", (rule, "bold"))
         for (message, hint), alike in groupby(of_rule, key=lambda f: (f.message, f.hint)):
             for finding in alike:
@@ -155,31 +125,20 @@ def _indented(columns: int, text: Text) -> Padding:
     return Padding(text, (0, 0, 0, columns), expand=False)
 
 
-def _next(report: Report) -> Iterator[Part]:
+def _next(report: Report, counted: Sequence[Finding]) -> Iterator[Part]:
     """What to do: mend the errors that count, or serve the draft."""
-    counted = [finding for finding in report.findings if report.counts_in_summary(finding)]
     if any(finding.severity == "error" for finding in counted):
-        yield from _steps([finding for finding in counted if finding.severity != "note"])
+        first, then = steps(finding for finding in counted if finding.severity != "note")
+        for heading, mends in (("Next", first), ("Then, if an error is left", then)):
+            if mends:
+                yield Text(heading, style="bold")
+                yield _numbered([clean(str(step)) for step in mends])
+                yield Text()
         return
     serving = next((run for run in report.runs if run.engine in report.gating and run.serve), None)
     if serving is not None:
         yield Text(f"Serve it on {serving.engine} with", style="bold")
         yield " \\\n".join(f"    {clean(option)}" for option in serving.serve) + "\n", ""
-
-
-def _steps(findings: Iterable[Finding]) -> Iterator[RenderableType]:
-    """The mends, an error's before a warning's; where a cause is named, those of its consequences last."""
-    causes_first = sorted(findings, key=lambda f: (f.rule in CONSEQUENCES, SEVERITIES.index(f.severity)))
-    firsts: dict[str, Finding] = {}
-    for finding in causes_first:
-        if finding.hint:
-            firsts.setdefault(finding.hint, finding)
-    heading = "Next"
-    for _, steps in groupby(firsts.items(), key=lambda step: step[1].rule in CONSEQUENCES):
-        yield Text(heading, style="bold")
-        yield _numbered([f"{clean(finding.subject)}: {clean(hint)}" for hint, finding in steps])
-        yield Text()
-        heading = "Then, if an error is left"
 
 
 def _numbered(steps: Sequence[str]) -> Table:
@@ -199,10 +158,12 @@ def _not_judged(report: Report) -> Iterator[Text]:
             )
 
 
-def _summary(report: Report) -> str:
+def _summary(report: Report, counted: Sequence[Finding]) -> str:
+    """What counts: a finding of several engines once, as it is told."""
     engines = ", ".join(run.engine for run in report.runs if run.engine in report.gating)
-    counts = ", ".join(_counted(report.counts[severity], severity) for severity in SEVERITIES)
-    return f"{counts} that count ({engines}); exit code {report.exit_code}"
+    severities = [finding.severity for finding in counted]
+    counts = ", ".join(_counted(severities.count(severity), severity) for severity in SEVERITIES)
+    return f"{counts} that count ({engines})"
 
 
 def _counted(number: int, severity: Severity) -> str:

@@ -9,5 +9,5 @@ from dflash_audit.tree import Parameter, Scheme
 
 def kv_cache_scheme(method: str) -> Scheme:
     """The scheme of an attention whose quantization method is `method`: two scalars."""
-    scales = (Parameter(name, (), "float32", defaulted=True) for name in ("k_scale", "v_scale"))
+    scales = (Parameter(name, (), "float32", defaulted=True, default=-1.0) for name in ("k_scale", "v_scale"))
     return Scheme(method, "v1", tuple(scales))

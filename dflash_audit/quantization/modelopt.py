@@ -456,7 +456,7 @@ def _nvfp4(layer: Linear, group_size: object, *, awq: bool) -> Scheme:
     )
     parameters = (
         weight,
-        replace(_shard_scalars("input_scale", layer), defaulted=True),
+        replace(_shard_scalars("input_scale", layer), defaulted=True, default=1.0),
         *((smoothing,) if awq else ()),
         _shard_scalars("weight_scale_2", layer),
         weight_scale,

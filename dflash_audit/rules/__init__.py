@@ -38,6 +38,7 @@ LAYOUT_RULES: Final = (
     "guessed-taps",
     "aux-layer-ids",
     "key-twice",
+    "missing-key",
     "unread-key",
     "unused-window",
     "anchor-first",

@@ -2,8 +2,10 @@
 
 ## Why it matters
 
-Not to SGLang, which builds a draft in bfloat16 whatever `dtype` says: this is a note. Other engines build
-in the dtype that the config names, and a draft that was trained in bfloat16 overflows in float16.
+Without `--dtype` SGLang builds a draft in what its config says, and in float16 where that is float32. A
+target in bfloat16 then hands over features that a dense `fc` in float16 does not multiply: the first request
+fails. That is a warning, for with `--dtype bfloat16`, as the audit replays it, the draft serves. Where the
+config says bfloat16 the weights are cast as they load: that is a note.
 
 ## Example
 
@@ -17,22 +19,30 @@ After:
 
 ## How to fix
 
-Set `dtype` (or the older `torch_dtype`) to the dtype that the tensors are stored in.
+Set `dtype` (or the older `torch_dtype`) to `bfloat16`, and store the tensors in it.
 """
 
 from collections.abc import Iterator
+from typing import Final
 
 from dflash_audit.diagnosis.sglang_draft import Draft, read_draft
 from dflash_audit.dtypes import DENSE_FLOATS, TORCH
 from dflash_audit.engine_run import EngineRun
-from dflash_audit.finding import Finding
+from dflash_audit.finding import Finding, Severity
 from dflash_audit.sources.checkpoint import Checkpoint
 
-KEYS = ("dtype", "torch_dtype")
+KEYS: Final = ("dtype", "torch_dtype")
+
+SERVED: Final = "bfloat16"
+"""The dtype that nearly every target is served in, and that a draft is replayed in."""
 
 
 def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
-    """One finding if all dense weights are stored in one dtype, and the config names another."""
+    """One finding if all dense weights are stored in one dtype, and the config names another.
+
+    Source: SGLang 0.5.23 `srt/configs/model_config.py`, `_get_and_verify_dtype`; `srt/models/dflash.py`,
+    `project_target_hidden`, which casts no features.
+    """
     draft = read_draft(run, checkpoint)
     stored = _stored(draft) if draft else None
     if draft is None or stored is None:
@@ -40,18 +50,29 @@ def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
     for key in KEYS:
         said = draft.raw.get(key)
         if isinstance(said, str) and said.removeprefix("torch.") in DENSE_FLOATS - {stored}:
-            yield Finding(
-                rule="config-dtype",
-                severity="note",
-                engine=run.engine,
-                subject=key,
-                message=(
-                    f"{key} is {said}, and the dense weights are stored as {stored}: {run.engine} builds in"
-                    " bfloat16 either way, other engines in what the key says."
-                ),
-                hint=f"Set {key} to {stored}.",
-                subjects=(key,),
-            )
+            yield _finding(draft, key, said.removeprefix("torch."), stored)
+
+
+def _finding(draft: Draft, key: str, said: str, stored: str) -> Finding:
+    built = _built(draft, said)
+    severity: Severity = "note"
+    consequence, hint = f"{draft.engine} casts them as it loads", f"Store the weights as {said}."
+    if built != SERVED:
+        severity = "warning"
+        consequence = (
+            f"unless the server is given --dtype {SERVED}, {draft.engine} builds the draft in {built}, and"
+            f" its fc does not take the features of a target in {SERVED}"
+        )
+        hint = f"Set {key} to {SERVED}."
+    message = f"{key} is {said}, and the dense weights are stored as {stored}: {consequence}."
+    return Finding("config-dtype", severity, draft.engine, key, message, hint, (key,))
+
+
+def _built(draft: Draft, said: str) -> str:
+    """The dtype in which the engine builds a draft whose config says another, without `--dtype`."""
+    if said != "float32":
+        return said
+    return SERVED if str(draft.config.get("model_type")).startswith("gemma") else "float16"
 
 
 def _stored(draft: Draft) -> str | None:

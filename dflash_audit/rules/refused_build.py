@@ -26,14 +26,18 @@ Mend what the message names. A lost `dflash_config` can be taken from the draft 
 target of the quantization config matches a layer, keep `"targets": ["Linear"]` and exclude by `ignore`.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from dflash_audit.diagnosis.stopped import stopped
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
 
-DFLASH_KEYS: Final = ("dflash_config", "selector_", "conv_", "target_layer_ids", "block_size", "lilicorr_")
+DFLASH_KEY: Final = re.compile(
+    r"(dflash_config\.)?\b((selector|conv|lilicorr)_\w+|target_layer_ids|block_size)|\bdflash_config\b"
+)
+"""A key of a draft's own, which a lost `dflash_config` takes along."""
 
 
 def find(run: EngineRun) -> Iterator[Finding]:
@@ -47,6 +51,14 @@ def _hint(run: EngineRun) -> str:
         return 'Keep "targets": ["Linear"], and leave layers out by the ignore list.'
     if "schemes for" in reason:
         return "Ignore all shards of the fused layer, or none of them."
-    if any(key in reason for key in DFLASH_KEYS):
-        return "Mend the named field; a lost dflash_config can be taken from the original draft."
-    return "Mend what the message names: in config.json, in the quantization config or on the server."
+    own = [match[0] for match in DFLASH_KEY.finditer(reason)]
+    if own:
+        return f"Mend {_either(own)}; a lost dflash_config can be taken from the original draft."
+    keys = [word for word in re.findall(r"\w+", reason) if "_" in word and word in (run.config or {})]
+    if keys:
+        return f"Mend {_either(keys)} in config.json, or what does not go with it."
+    return f"Mend in config.json, in the quantization config or on the server: {reason.rstrip('.')}."
+
+
+def _either(keys: Iterable[str]) -> str:
+    return " or ".join(dict.fromkeys(keys))

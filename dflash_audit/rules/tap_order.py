@@ -5,9 +5,10 @@ draft's `target_layer_ids` has.
 
 ## Why it matters
 
-A layer that is named twice comes once: `fc` gets fewer features than it was made for, and the first request
-fails. Ids out of order feed the right features to the wrong columns of `fc`: nothing fails, and the draft
-accepts little.
+A layer that is named twice comes once: `fc` gets fewer features than it was built for, and the server fails
+as it starts or at its first request, whatever the target. Ids out of order feed the right features to the
+wrong columns of `fc`: with most targets nothing fails, and the draft accepts little; some refuse them. That
+is a warning.
 
 ## Example
 
@@ -30,32 +31,38 @@ from collections.abc import Iterator
 
 from dflash_audit.diagnosis.sglang_draft import Draft, read_draft, whole_list
 from dflash_audit.engine_run import EngineRun
-from dflash_audit.finding import Finding
+from dflash_audit.finding import Finding, Severity
 from dflash_audit.sources.checkpoint import Checkpoint
 
 
 def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
     """One finding for ids that repeat, one for ids out of order.
 
-    Source: SGLang 0.5.23 `srt/models/qwen2.py`, `qwen3_moe.py`, `llama.py` and the
-    other targets: each layer asks whether it is in `layers_to_capture`.
+    Source: SGLang 0.5.23, every file of `srt/models/` with a `set_dflash_layers_to_capture` or a
+    `set_dspark_layers_to_capture`: each layer is asked once whether it is among the ids, or they must be
+    unique and sorted (`beam.py`, `inkling.py`, `minimax_m3_vl.py`, `qwen3_5_text.py`). Fewer features are
+    refused by `AuxHiddenStatePacker.finalize` or by the draft's `project_target_hidden`.
     """
     draft = read_draft(run, checkpoint)
     if draft is None:
         return
     key, ids = _captured(draft)
     repeated = sorted(layer for layer, times in Counter(ids).items() if times > 1)
-    if repeated:
+    built_for = len(draft.taps) if draft.taps else draft.layers
+    if repeated and len(set(ids)) != built_for:
         yield _finding(
             draft,
+            "error",
             key,
             f"names layer {', '.join(map(str, repeated))} more than once: a target hands over each layer"
-            f" once, so fc gets {len(set(ids))} features of {len(ids)}, and the first request would fail",
+            f" once, so fc gets {len(set(ids))} features of {built_for}, and the server fails as it starts or"
+            " at its first request",
             "Name each layer once, the ones that the draft was trained on.",
         )
     if ids != sorted(ids):
         yield _finding(
             draft,
+            "warning",
             key,
             f"is {ids}, out of order: a target hands its layers over in ascending order, so the columns of"
             f" fc that were made for layer {ids[0]} get those of layer {min(ids)}",
@@ -70,5 +77,5 @@ def _captured(draft: Draft) -> tuple[str, list[int]]:
     return ("target_layer_ids", draft.taps or []) if own is None else ("dspark_target_layer_ids", own)
 
 
-def _finding(draft: Draft, key: str, fact: str, hint: str) -> Finding:
-    return Finding("tap-order", "warning", draft.engine, key, f"{key} {fact}.", hint, (key,))
+def _finding(draft: Draft, severity: Severity, key: str, fact: str, hint: str) -> Finding:
+    return Finding("tap-order", severity, draft.engine, key, f"{key} {fact}.", hint, (key,))

@@ -28,13 +28,13 @@ engine expects what is there.
 from collections.abc import Iterator
 from typing import Final
 
-from dflash_audit.drops import dropped, owner
+from dflash_audit.drops import owner
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
 from dflash_audit.fold import pattern, title
 from dflash_audit.loadplan import LoadPlan, Shard
+from dflash_audit.rules import dropped_tensor
 
-FOLLOWS: Final = "It follows from the dropped tensors of this layer: mend those."
 HINT: Final = "Add the tensor in the layout that the engine expects, or change the config to match."
 
 
@@ -43,7 +43,7 @@ def find(run: EngineRun) -> Iterator[Finding]:
     if run.plan is None:
         return
     refused = {owner(run.plan.modules, refusal.tensor) for refusal in run.plan.refusals if refusal.tensor}
-    lost = {module.name for t in dropped(run) if (module := owner(run.plan.modules, t.name)) is not None}
+    lost = _lost(run, run.plan)
     groups: dict[tuple[str, tuple[Shard, ...]], list[str]] = {}
     for name, shards in run.plan.missing().items():
         module = run.plan.slots[name].module
@@ -51,12 +51,19 @@ def find(run: EngineRun) -> Iterator[Finding]:
         if module not in refused:
             groups.setdefault((pattern(module.name), shards), []).append(name)
     for (_, shards), names in groups.items():
-        follows = run.plan.slots[names[0]].module.name in lost
-        yield _finding(run, run.plan, names, shards, follows)
+        hint = lost.get(run.plan.slots[names[0]].module.name) or HINT
+        yield _finding(run, run.plan, names, shards, hint)
+
+
+def _lost(run: EngineRun, plan: LoadPlan) -> dict[str, str | None]:
+    """Module -> the mend of its dropped tensors, which fills it too."""
+    found = ((name, finding.hint) for finding in dropped_tensor.find(run) for name in finding.subjects)
+    owned = ((owner(plan.modules, name), hint) for name, hint in found)
+    return {module.name: hint for module, hint in owned if module is not None}
 
 
 def _finding(
-    run: EngineRun, plan: LoadPlan, names: list[str], shards: tuple[Shard, ...], follows: bool
+    run: EngineRun, plan: LoadPlan, names: list[str], shards: tuple[Shard, ...], hint: str
 ) -> Finding:
     parts = "" if shards == ("all",) else f" the shards {', '.join(str(shard) for shard in shards)} of"
     those = "this parameter" if len(names) == 1 else f"these {len(names)} parameters"
@@ -71,6 +78,6 @@ def _finding(
             f"No tensor fills{parts} {those} ({size}):"
             f" {run.engine} runs on what was in memory, and accepts no draft token."
         ),
-        hint=FOLLOWS if follows else HINT,
+        hint=hint,
         subjects=tuple(names),
     )

@@ -69,12 +69,17 @@ def _widened(run: EngineRun, module: Module, capability: int) -> bool:
         case "CompressedTensorsW4A16Fp4":
             return any(p.name == "input_global_scale" for p in module.parameters)
         case "ModelOptFp4LinearMethod":
-            return capability < NATIVE_FP4
+            # By its name it quantizes activations; a weight-only export comes without their scales.
+            return capability < NATIVE_FP4 and _filled(run, f"{module.name}.input_scale")
         case "Fp8LinearMethod":
             return capability < NATIVE_FP8
         case "CompressedTensorsW8A16Fp8":
             return capability < NATIVE_FP8 and _asks_for_activations(run)
     return False
+
+
+def _filled(run: EngineRun, parameter: str) -> bool:
+    return run.plan is not None and parameter in run.plan.filled()
 
 
 def _asks_for_activations(run: EngineRun) -> bool:

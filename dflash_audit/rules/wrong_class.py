@@ -25,9 +25,9 @@ Name the class that the finding names. If the tensors are there by mistake, expo
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from dflash_audit.diagnosis.sglang_draft import DSPARK, SELECTORS, is_sglang, read_draft
 from dflash_audit.engine_run import EngineRun
@@ -39,12 +39,16 @@ PLAIN: Final = "DFlashDraftModel"
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Drafts with tensors that no other has: `classes` are those that build them, the first to be named."""
+    """Drafts with tensors that no other has: `classes` are those that build them, the first to be named.
+
+    `keys` are those that such a class needs, in dflash_config if they are `nested`.
+    """
 
     name: str
     tensors: re.Pattern[str]
     classes: tuple[str, ...]
-    beside: str = ""
+    keys: tuple[str, ...] = ()
+    nested: bool = False
 
     def named_anyhow(self, name: str) -> bool:
         """Whether a tensor is one of them, under whatever prefix."""
@@ -57,7 +61,7 @@ FAMILIES: Final = (
         "DSpark",
         re.compile(r"(markov_head\.)?markov_w[12]\..*"),
         ("Qwen3DSparkModel", *sorted(DSPARK - {"Qwen3DSparkModel"})),
-        ", with markov_rank and markov_head_type at the top of config.json",
+        ("markov_rank", "markov_head_type"),
     ),
     Family(
         "Laguna",
@@ -68,7 +72,8 @@ FAMILIES: Final = (
         "DFlash2",
         re.compile(r"candidate_selector\..*"),
         ("DFlash2DraftModel", *sorted(SELECTORS - {"DFlash2DraftModel"})),
-        ", with selector_rank and selector_top_k in dflash_config",
+        ("selector_rank", "selector_top_k"),
+        nested=True,
     ),
     Family("LiLiCorr", re.compile(r"lilicorr\..*"), ("LiLiCorrDraftModel",)),
     Family("XPress", re.compile(r"xpress_head\..*"), ()),
@@ -90,18 +95,18 @@ def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
         assert draft is not None
         found = [name for name in names if family.tensors.fullmatch(name)]
         if found and draft.model_class not in family.classes:
-            yield _foreign(run, family, found)
+            yield _foreign(run, family, found, checkpoint.config)
         elif draft.model_class in family.classes and not any(map(family.named_anyhow, names)):
             yield _bare(run, family)
 
 
-def _foreign(run: EngineRun, family: Family, found: list[str]) -> Finding:
+def _foreign(run: EngineRun, family: Family, found: list[str], config: Mapping[str, Any]) -> Finding:
     many = f"{len(found)} tensors, {found[0]} for one, are" if len(found) > 1 else f"{found[0]} is"
     return _finding(
         run,
         f"{many} of a {family.name} draft. architectures names {run.model_class}, which has no module for"
         " them.",
-        _mend(family),
+        _mend(family, config),
         found,
     )
 
@@ -122,16 +127,23 @@ def _unknown(run: EngineRun, checkpoint: Checkpoint, names: list[str]) -> Iterat
     if "fc.weight" not in names and "hidden_norm.weight" not in names:
         return
     family = next((f for f in FAMILIES if any(map(f.tensors.fullmatch, names))), None)
-    mend = _mend(family) if family else f'Set architectures to ["{PLAIN}"].'
+    mend = _mend(family, checkpoint.config) if family else f'Set architectures to ["{PLAIN}"].'
     what = f"a {family.name}" if family else "a plain DFlash"
     known_as = checkpoint.config.get("architectures")
     yield _finding(run, f"architectures is {known_as}, and the tensors are those of {what} draft.", mend, ())
 
 
-def _mend(family: Family) -> str:
+def _mend(family: Family, config: Mapping[str, Any]) -> str:
+    """The class to name, and those of its keys that are not there."""
     if not family.classes:
         return f"This engine has no class for {family.name} drafts: serve it with another."
-    return f'Set architectures to ["{family.classes[0]}"]{family.beside}.'
+    place, where = config, "at the top of config.json"
+    if family.nested:
+        inner = config.get("dflash_config")
+        place, where = inner if isinstance(inner, Mapping) else {}, "in dflash_config"
+    lacking = [key for key in family.keys if place.get(key) is None]
+    beside = f", with {' and '.join(lacking)} {where}" if lacking else ""
+    return f'Set architectures to ["{family.classes[0]}"]{beside}.'
 
 
 def _finding(run: EngineRun, message: str, hint: str, subjects: Iterable[str]) -> Finding:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from dflash_audit.errors import Unreadable
-from dflash_audit.sources.checkpoint import MAX_JSON, Checkpoint, Origin
+from dflash_audit.sources.checkpoint import CONFIG, MAX_JSON, Checkpoint, Origin
 from dflash_audit.sources.reading import read_folder
 from dflash_audit.sources.safetensors_header import PREFIX, header_length, parse_header
 from dflash_audit.sources.weight_files import WEIGHTS, WeightFile, other_format
@@ -27,9 +27,14 @@ def read_path(source: str | os.PathLike[str]) -> Checkpoint:
     if path.is_dir():
         return read_folder(DiskFolder(path, origin, name))
     if not path.name.endswith(WEIGHTS):
-        also = other_format([path.name])
+        also = other_format([path.name]) or _folder_meant(path)
         raise Unreadable("no-such-source", name, f"neither a folder nor a {WEIGHTS} file{also}")
     return read_folder(DiskFolder(path.parent, origin, str(path.parent)), only=path.name)
+
+
+def _folder_meant(path: Path) -> str:
+    """What to add about a file of a checkpoint: the folder to name in its place."""
+    return f": name its folder, {path.parent}" if os.path.isfile(path.parent / CONFIG) else ""
 
 
 class DiskFolder:

@@ -19,6 +19,9 @@ from dflash_audit.sources.weight_files import (
 
 JSON: Final = ".json"
 
+MOST_NAMED: Final = 5
+"""Most folders that a message names."""
+
 
 class Folder(Protocol):
     """Where a checkpoint lies.
@@ -48,7 +51,8 @@ def read_folder(folder: Folder, only: str | None = None) -> Checkpoint:
     missing-shard, malformed-header, unreadable-file, and what the folder raises.
     """
     if not folder.holds(CONFIG):
-        raise Unreadable("no-config", folder.name, f"no {CONFIG}{other_format(folder.names)}")
+        also = other_format(folder.names) or _folders_meant(folder)
+        raise Unreadable("no-config", folder.name, f"no {CONFIG}{also}")
     indexed = only is None and folder.holds(INDEX)
     small = [CONFIG, INDEX] if indexed else [CONFIG]
     content = dict(zip(small, folder.read_small(small), strict=True))
@@ -65,6 +69,16 @@ def read_folder(folder: Folder, only: str | None = None) -> Checkpoint:
         names=tuple(folder.names),
         remarks=tuple(oddities(files, weight_map, folder.names)),
     )
+
+
+def _folders_meant(folder: Folder) -> str:
+    """What to add about a folder of checkpoints: the folders in it to name in its place."""
+    inside = [name for name in folder.names if name.endswith("/") and folder.holds(name + CONFIG)]
+    if not inside:
+        return ""
+    more = f", and {len(inside) - MOST_NAMED} more" if len(inside) > MOST_NAMED else ""
+    named = f"{', '.join(inside[:MOST_NAMED])}{more}"
+    return f": name a folder in it that has one ({named})"
 
 
 def _read_weights(folder: Folder, weight_map: WeightMap | None, only: str | None) -> list[WeightFile]:

@@ -2,12 +2,16 @@
 
 import os
 from dataclasses import replace
+from typing import Final
 
 from dflash_audit.errors import Unreadable
 from dflash_audit.sources.checkpoint import Checkpoint, Origin
 from dflash_audit.sources.disk import read_path
 from dflash_audit.sources.repo import SCHEME, Repo, parse_repo
 from dflash_audit.sources.weight_files import WEIGHTS
+
+UNSEEN: Final = frozenset(("no-such-repo", "no-access", "network"))
+"""Kinds of `Unreadable` after which it stays open whether a repo was meant at all."""
 
 
 def find_repo(source: str) -> Repo | None:
@@ -42,7 +46,21 @@ def read_source(source: str, revision: str | None) -> Checkpoint:
     # Only here, because it takes a moment to import: an audit of a folder does without.
     from dflash_audit.sources.hub import read_repo
 
-    return read_repo(replace(repo, revision=repo.revision or revision))
+    try:
+        return read_repo(replace(repo, revision=repo.revision or revision))
+    except Unreadable as error:
+        unseen = error.kind in UNSEEN and error.message == f"{source}: {error.reason}"
+        if not unseen or source != repo.id:
+            raise
+        raise Unreadable(error.kind, source, _nor_a_path(source, error.reason)) from None
+
+
+def _nor_a_path(source: str, reason: str) -> str:
+    """Why a repo was not seen, for one who may have meant `source`, `folder/name`, as a path."""
+    folder, name = source.split("/")
+    if os.path.isdir(folder):
+        return f"the folder {folder} is here and holds no {name}; as a repo: {reason}"
+    return f"{reason}; nor is there such a path here"
 
 
 def _read_path(source: str, revision: str | None) -> Checkpoint:

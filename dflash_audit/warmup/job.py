@@ -15,9 +15,12 @@ class Job:
     `forward` is what the engine's draft computes, a `dflash_audit.forward.Forward`.
     `folder` holds the weight files that the plan's tensors name. `device`,
     `backend` and the rest are as in `Options`, `auto` included. `provoke` is the
-    run with an id out of range and nothing that keeps it from indexing.
+    run with an id out of range and nothing that keeps it from indexing. `against` is
+    another draft of the same forward pass to hold this one against; `name` is what a
+    report calls a draft.
     """
 
+    name: str
     engine: str
     model_class: str
     tree: Tree
@@ -31,3 +34,4 @@ class Job:
     context: int
     seed: int
     provoke: bool = False
+    against: "Job | None" = None

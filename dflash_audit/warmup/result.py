@@ -1,5 +1,6 @@
 """What a warm-up saw, as the child tells it to the parent. Imports no torch."""
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -56,6 +57,48 @@ class Death:
 
 
 @dataclass(frozen=True, slots=True)
+class Drift:
+    """How far one matrix of a linear is from the same of the other draft.
+
+    `matrix` is the module, of a fused one with its shard; `bits` those of a
+    stored weight. `error` is the norm of the difference over that of the other,
+    `gain` the ratio of the worst row (1.0 where its scale is right), `shift` the
+    worst row's mean difference over its weights' root mean square (0.0 where its
+    zero point is right).
+    """
+
+    matrix: str
+    bits: float
+    error: float
+    gain: float
+    shift: float
+
+    @property
+    def decibels(self) -> float:
+        """Signal to noise."""
+        return float("inf") if self.error == 0 else -20 * math.log10(self.error)
+
+
+@dataclass(frozen=True, slots=True)
+class Fidelity:
+    """A draft held against another on the same inputs.
+
+    `cosines` are (stage, mean, least) of the hidden states' vectors, `first` the
+    share of positions whose best candidate agrees, `common` that of candidates
+    that both have, both None for a draft without candidates. With `rescaled` the
+    two differ in a norm's weight, as where a recipe moves scales from a linear to
+    the norm before it: the matrices then differ by design.
+    """
+
+    against: str
+    drifts: tuple[Drift, ...]
+    cosines: tuple[tuple[str, float, float], ...]
+    first: float | None
+    common: float | None
+    rescaled: bool
+
+
+@dataclass(frozen=True, slots=True)
 class WarmUp:
     """The warm-up of one engine's draft.
 
@@ -77,6 +120,7 @@ class WarmUp:
     death: Death | None = None
     provoked: Death | None = None
     survived: bool = False
+    fidelity: Fidelity | None = None
     skipped: str | None = None
 
     @property

@@ -16,14 +16,17 @@ class Watch:
 
     `tell` is called with a stage's name as it begins, so that whoever waits knows
     where a pass died. With `mend` a module's non-finite outputs are noted in
-    `sources` as (module, stage) and go on as zeros, so that each module that makes
-    some is seen, not only the first; without it they go on as they are.
+    `sources`, module -> the stage it was first in, and go on as zeros, so that each module that makes
+    some is seen, not only the first; without it they go on as they are. With `keep` the
+    last output of each stage stays in `kept`.
     """
 
     tell: Callable[[str], None] = lambda stage: None
     mend: bool = False
+    keep: bool = False
+    kept: dict[str, torch.Tensor] = field(default_factory=dict)
     stages: list[Stage] = field(default_factory=list)
-    sources: list[tuple[str, str]] = field(default_factory=list)
+    sources: dict[str, str] = field(default_factory=dict)
     _at: str = ""
     _outputs: list[torch.Tensor] = field(default_factory=list)
 
@@ -49,12 +52,14 @@ class Watch:
         finite = torch.isfinite(output)
         if bool(finite.all()):
             return output
-        self.sources.append((name, self._at))
+        self.sources.setdefault(name, self._at)
         return torch.where(finite, output, torch.zeros_like(output))
 
     def out(self, output: torch.Tensor) -> torch.Tensor:
         """An output of the stage that is on."""
         self._outputs.append(output)
+        if self.keep:
+            self.kept[self._at] = output
         return output
 
 

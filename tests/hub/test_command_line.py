@@ -12,7 +12,9 @@ from hub.fake_hub import FakeHub
 NAME = "org/draft"
 
 
-def run(hub: FakeHub, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def run(
+    hub: FakeHub, *words: str, cwd: Path | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
     fixed = {
         "HF_ENDPOINT": hub.url,
         "HF_HUB_DISABLE_TELEMETRY": "1",
@@ -21,7 +23,8 @@ def run(hub: FakeHub, *words: str, **environment: str) -> subprocess.CompletedPr
         "PATH": os.environ["PATH"],
     }
     command = [sys.executable, "-m", "dflash_audit", *words]
-    return subprocess.run(command, capture_output=True, text=True, env={**fixed, **environment}, check=False)
+    env = {**fixed, **environment}
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=env, check=False)
 
 
 def test_endpoint_token_and_cache(hub: FakeHub, tmp_path: Path) -> None:
@@ -31,7 +34,8 @@ def test_endpoint_token_and_cache(hub: FakeHub, tmp_path: Path) -> None:
     refused = run(hub, NAME, HF_HOME=str(home))
     assert (refused.returncode, refused.stdout) == (3, "")
     assert refused.stderr == (
-        f"dflash-audit: {NAME}: no such repo on {hub.url}, or a private one that needs another HF_TOKEN\n"
+        f"dflash-audit: {NAME}: no such repo on {hub.url}, or a private one that needs another HF_TOKEN;"
+        " nor is there such a path here\n"
     )
     done = run(hub, NAME, "--json", HF_HOME=str(home), HF_TOKEN=hub.token)
     assert (done.returncode, done.stderr) == (0, "")
@@ -58,3 +62,30 @@ def test_the_tree_of_a_revision(hub: FakeHub, tmp_path: Path) -> None:
     done = run(hub, "tree", f"hf://{NAME}", "--revision", "v1", HF_HOME=str(tmp_path))
     assert (done.returncode, done.stderr) == (0, "")
     assert "layers.0.self_attn.qkv_proj" in done.stdout
+
+
+def test_a_mistyped_path_and_a_repo_beside_a_folder_of_that_name(hub: FakeHub, tmp_path: Path) -> None:
+    (tmp_path / "org" / "draft-a").mkdir(parents=True)
+    missing = f"no such repo on {hub.url}, or a private one that needs another HF_TOKEN"
+    typed = {
+        "org/draft-z": f"org/draft-z: the folder org is here and holds no draft-z; as a repo: {missing}",
+        "other/draft": f"other/draft: {missing}; nor is there such a path here",
+        "hf://org/draft-z": f"org/draft-z: {missing}",
+        "org/draft-z@v1": f"org/draft-z: {missing}",
+    }
+    for source, message in typed.items():
+        done = run(hub, source, cwd=tmp_path, HF_HOME=str(tmp_path))
+        assert (done.returncode, done.stderr) == (3, f"dflash-audit: {message}\n")
+    hub.repo(NAME, single(tmp_path))
+    assert run(hub, NAME, cwd=tmp_path, HF_HOME=str(tmp_path)).returncode == 0
+
+
+def test_a_repo_with_drafts_in_folders(hub: FakeHub, tmp_path: Path) -> None:
+    files = {f"dflash/{name}": content for name, content in single(tmp_path).items()}
+    hub.repo(NAME, {**files, "README.md": b"", "docs/x.md": b""})
+    done = run(hub, NAME, HF_HOME=str(tmp_path))
+    assert done.returncode == 3
+    assert done.stderr == (
+        f"dflash-audit: {NAME}: no config.json: name a folder in it that has one (dflash/)\n"
+    )
+    assert run(hub, f"{NAME}:dflash/", HF_HOME=str(tmp_path)).returncode == 0

@@ -17,26 +17,39 @@ DEFAULT_MASK_TOKEN: Final = "<|MASK|>"
 
 @dataclass(frozen=True, slots=True)
 class Domino:
-    """The projector of a Domino draft: sizes of its GRU and of its embedding."""
+    """The projector of a Domino draft; with `shift_label` a slot is predicted by the row before it."""
 
     gru_hidden_dim: int
     emb_dim: int
+    shift_label: bool
 
 
 @dataclass(frozen=True, slots=True)
 class DFlashConfig:
-    """`DFlashDraftConfig`, as far as it decides what is built."""
+    """`DFlashDraftConfig`: what is built and how it computes; a cap or scale is None where there is none."""
 
     num_target_layers: int | None
     block_size: int
     conv_kernel_size: int
     conv_group_size: int
     selector_rank: int
+    selector_top_k: int
+    output_multiplier: float
+    final_logit_softcapping: float | None
     target_layer_ids: tuple[int, ...] | None
     mask_token_id: int | None
     projector_type: Any
     domino: Domino | None
     attention_sink_bias: bool
+    attention_value_scale: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionType:
+    """What a layer sees: `window` positions back, None for all; with `causal` none ahead."""
+
+    window: int | None
+    causal: bool
 
 
 def nested(config: Config) -> Config:
@@ -71,12 +84,13 @@ def parse(config: Config) -> DFlashConfig:
     num_target_layers = optional_integer(either("num_target_layers"), "num_target_layers", 1)
     block_size = optional_integer(either("block_size"), "block_size", 1)
     kernel, group = _pair(inner, "conv_kernel_size", "conv_group_size")
-    rank, _ = _pair(inner, "selector_rank", "selector_top_k")
-    _check_logits(inner)
+    rank, top_k = _pair(inner, "selector_rank", "selector_top_k")
+    multiplier, softcap = _logits(inner)
     target_layer_ids = _layer_ids(either("target_layer_ids"))
     _check_mask_token(either("mask_token"))
     mask_token_id = _mask_token_id(either("mask_token_id"))
     sinks = _sinks(inner)
+    value_scale = _value_scale(inner)
     projector_type = either("projector_type")
     domino = _domino(config, inner, block_size) if projector_type == "domino" else None
     return DFlashConfig(
@@ -85,11 +99,15 @@ def parse(config: Config) -> DFlashConfig:
         conv_kernel_size=kernel,
         conv_group_size=group,
         selector_rank=rank,
+        selector_top_k=top_k,
+        output_multiplier=multiplier,
+        final_logit_softcapping=softcap,
         target_layer_ids=target_layer_ids,
         mask_token_id=mask_token_id,
         projector_type=projector_type,
         domino=domino,
         attention_sink_bias=sinks,
+        attention_value_scale=value_scale,
     )
 
 
@@ -137,8 +155,11 @@ def is_nemotron_35(config: Config) -> bool:
     return inner.get("sample_from_anchor", config.get("sample_from_anchor", True)) is False
 
 
-def check_attention_type(config: Config, layer: int) -> None:
-    """Check the attention type of a layer (`_get_dflash_layer_attention_params`).
+def attention_type(config: Config, layer: int) -> AttentionType:
+    """The attention type of a layer (`_get_dflash_layer_attention_params`).
+
+    A window of one position is none: `RadixAttention` takes the 0 that is left
+    of it, without the position itself, for no window.
 
     Raises:
         Refused: `layer_types` is too short or unknown, or sliding layers have no window.
@@ -146,16 +167,18 @@ def check_attention_type(config: Config, layer: int) -> None:
     text = text_config(config)
     layer_types = text.get("layer_types", config.get("layer_types"))
     if layer_types is None:
-        return
+        return AttentionType(None, causal=False)
     if not isinstance(layer_types, list):
         raise Refused("layer_types must be a list of attention types")
     if layer >= len(layer_types):
         raise Refused(f"layer_types has {len(layer_types)} entries, none for layer {layer}")
-    kind = layer_types[layer]
+    kind, causal = layer_types[layer], text.get("is_causal")
     if kind == "sliding_attention":
-        integer(_window(config, text), "sliding_window")
-    elif kind != "full_attention":
+        window = integer(_window(config, text), "sliding_window") - 1
+        return AttentionType(window if window > 0 else None, causal is None or bool(causal))
+    if kind != "full_attention":
         raise Refused(f"layer_types[{layer}]={kind!r} is not an attention type of a DFlash draft")
+    return AttentionType(None, bool(causal))
 
 
 def _window(config: Config, text: Config) -> Any:
@@ -180,10 +203,13 @@ def _pair(inner: Config, first: str, second: str) -> tuple[int, int]:
     return a or 0, b or 0
 
 
-def _check_logits(inner: Config) -> None:
-    if real(inner.get("output_multiplier", 1.0), "output_multiplier") <= 0:
+def _logits(inner: Config) -> tuple[float, float | None]:
+    """What the head's logits are multiplied by, and what caps them."""
+    multiplier = real(inner.get("output_multiplier", 1.0), "output_multiplier")
+    if multiplier <= 0:
         raise Refused("output_multiplier must be positive")
-    real(inner.get("final_logit_softcapping") or 0.0, "final_logit_softcapping")
+    softcap = real(inner.get("final_logit_softcapping") or 0.0, "final_logit_softcapping")
+    return multiplier, softcap if softcap > 0 else None
 
 
 def _layer_ids(value: Any) -> tuple[int, ...] | None:
@@ -216,10 +242,14 @@ def _sinks(inner: Config) -> bool:
     sinks = inner.get("attention_sink_bias", False)
     if not isinstance(sinks, bool):
         raise Refused(f"dflash_config.attention_sink_bias must be true or false, got {sinks!r}")
+    return sinks
+
+
+def _value_scale(inner: Config) -> float | None:
     scale = inner.get("attention_value_scale")
     if scale is not None and (isinstance(scale, bool) or not isinstance(scale, int | float)):
         raise Refused(f"dflash_config.attention_value_scale must be a number, got {scale!r}")
-    return sinks
+    return None if scale is None else float(scale)
 
 
 def _domino(config: Config, inner: Config, block_size: int | None) -> Domino:
@@ -233,15 +263,16 @@ def _domino(config: Config, inner: Config, block_size: int | None) -> Domino:
     if own is not None and outer is not None and own != outer:
         raise Refused(f"emb_dim differs between dflash_config and the config: {own} and {outer}")
     emb = own if own is not None else outer
-    if not isinstance(either("shift_label"), bool):
-        raise Refused(f"a Domino draft needs shift_label, true or false, got {either('shift_label')!r}")
+    shift_label = either("shift_label")
+    if not isinstance(shift_label, bool):
+        raise Refused(f"a Domino draft needs shift_label, true or false, got {shift_label!r}")
     if prefix != 1:
         raise Refused(f"a Domino draft needs pure_draft_prefix_len 1, got {prefix!r}")
     if gru is None or emb is None:
         raise Refused(f"a Domino draft needs {'gru_hidden_dim' if gru is None else 'emb_dim'}")
     if block_size is not None and block_size <= 1:
         raise Refused(f"a Domino draft needs a block_size above 1, got {block_size}")
-    return Domino(gru, emb)
+    return Domino(gru, emb, shift_label)
 
 
 def _spaced(num_target_layers: int, num_layers: int) -> tuple[int, ...]:

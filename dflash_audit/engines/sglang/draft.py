@@ -5,7 +5,7 @@ Source: SGLang 0.5.23 `srt/models/dflash.py`.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from dflash_audit.engine_run import Conditions
 from dflash_audit.engines.sglang import dflash_config
@@ -14,7 +14,7 @@ from dflash_audit.engines.sglang.conversions import Config, integer, real, requi
 from dflash_audit.engines.sglang.dflash_config import DFlashConfig
 from dflash_audit.engines.sglang.heads import dspark_head, lilicorr_head
 from dflash_audit.engines.sglang.profile import Profile
-from dflash_audit.engines.sglang.rope import check_rope
+from dflash_audit.engines.sglang.rope import read_rope
 from dflash_audit.quantization.config import QuantConfig
 from dflash_audit.refusal import NotModelled, Refused
 from dflash_audit.tree import Kind, Parameter, Placement, Tree
@@ -59,6 +59,7 @@ class DraftClass:
     own_prefixes: bool = False
     dspark: bool = False
     lilicorr: bool = False
+    selector: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +144,7 @@ def _attention(assembly: Assembly, draft: Draft, layer: int, prefix: str) -> Non
     config, hidden, name = draft.config, draft.hidden_size, f"layers.{layer}.self_attn"
     heads = integer(required(config, "num_attention_heads"), "num_attention_heads")
     kv_heads = integer(config.get("num_key_value_heads", heads), "num_key_value_heads")
-    head_dim = _head_dim(config, hidden, heads)
+    head_dim = head_dimension(config, hidden, heads)
     if head_dim == 0:
         raise Refused("head_dim must not be 0: attention is scaled by its root")
     _check_heads(heads, kv_heads, assembly.tp)
@@ -154,16 +155,18 @@ def _attention(assembly: Assembly, draft: Draft, layer: int, prefix: str) -> Non
     assembly.row(f"{name}.o_proj", heads * head_dim, hidden, bias, f"{prefix}o_proj")
     assembly.norm(f"{name}.q_norm", head_dim, draft.gemma)
     assembly.norm(f"{name}.k_norm", head_dim, draft.gemma)
-    check_rope(config, head_dim)
+    read_rope(config, head_dim)
     assembly.container(f"{name}.rotary_emb", "RotaryEmbedding")
-    dflash_config.check_attention_type(config, layer)
+    dflash_config.attention_type(config, layer)
     assembly.attention(f"{name}.attn")
-    gate = _gate_size(config, heads, head_dim) if draft.laguna else None
-    if gate is not None:
-        assembly.column(f"{name}.g_proj", hidden, gate, f"{prefix}g_proj")
+    gated = gate(config) if draft.laguna else None
+    if gated is not None:
+        outputs = heads if gated == "per-head" else heads * head_dim
+        assembly.column(f"{name}.g_proj", hidden, outputs, f"{prefix}g_proj")
 
 
-def _head_dim(config: Config, hidden: int, heads: int) -> int:
+def head_dimension(config: Config, hidden: int, heads: int) -> int:
+    """Numbers of a head."""
     if "head_dim" in config:
         return integer(config["head_dim"], "head_dim")
     if heads == 0:
@@ -190,14 +193,17 @@ def _sinks(draft: Draft, heads: int) -> tuple[Parameter, ...]:
     return ()
 
 
-def _gate_size(config: Config, heads: int, head_dim: int) -> int | None:
-    """Outputs of Laguna's gate, None where it is disabled (`normalize_gating` in `srt/configs/laguna.py`)."""
+def gate(config: Config) -> Literal["per-head", "per-element"] | None:
+    """What Laguna's gate has a number for, None where it is disabled.
+
+    Source: SGLang 0.5.23 `normalize_gating` in `srt/configs/laguna.py`.
+    """
     gating: Any = config.get("gating", True)
     # The engine compares with ==, so 1 and 0 stand for true and false.
     if gating == 1 or gating == "per-head":
-        return heads
+        return "per-head"
     if gating == "per-element":
-        return heads * head_dim
+        return "per-element"
     if gating is None or gating == 0 or gating == "disabled":
         return None
     raise Refused(f"gating must be true, false, per-head, per-element or disabled, got {gating!r}")
@@ -293,9 +299,9 @@ CLASSES: Final[dict[str, DraftClass]] = {
         DraftClass("DFlashDraftModel"),
         DraftClass("MuseGlimmerAssistantModel"),
         DraftClass("DFlashLagunaForCausalLM", head=_laguna, laguna=True),
-        DraftClass("DFlash2DraftModel", head=_selector),
-        DraftClass("DFlash2BeamDraftModel", head=_selector),
-        DraftClass("MiniMaxDFlash2DraftModel", head=_selector),
+        DraftClass("DFlash2DraftModel", head=_selector, selector=True),
+        DraftClass("DFlash2BeamDraftModel", head=_selector, selector=True),
+        DraftClass("MiniMaxDFlash2DraftModel", head=_selector, selector=True),
         DraftClass("LiLiCorrDraftModel", head=_lilicorr, own_prefixes=True, lilicorr=True),
         DraftClass("Qwen3DSparkModel", head=_dspark, dspark=True),
         DraftClass("LingDSparkModel", head=_dspark, dspark=True),

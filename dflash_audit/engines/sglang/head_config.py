@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dflash_audit.engines.sglang.conversions import Config, integer, real
+from dflash_audit.engines.sglang.conversions import Config, integer, optional_integer, real
 from dflash_audit.engines.sglang.dflash_config import nested, text_config
 from dflash_audit.refusal import Refused
 
@@ -28,6 +28,22 @@ class LiLiCorr:
     num_heads: int
     mlp_ratio: float
     factor_dim: int
+    vector_eps: float
+    logit_scale: float
+
+
+@dataclass(frozen=True, slots=True)
+class DSpark:
+    """A DSpark draft as its server runs it.
+
+    `block_size` are the tokens that it proposes, None where the config does not
+    say; with `sample_from_anchor` the anchor's row proposes the first of them.
+    """
+
+    markov_rank: int
+    block_size: int | None
+    mask_token_id: int | None
+    sample_from_anchor: bool
 
 
 def lilicorr(config: Config) -> LiLiCorr:
@@ -46,17 +62,16 @@ def lilicorr(config: Config) -> LiLiCorr:
         raise Refused(f"lilicorr_candidate_topk must be a power of two, got {topk}")
     if topk > MAX_CANDIDATE_TOPK:
         raise Refused(f"lilicorr_candidate_topk must be at most {MAX_CANDIDATE_TOPK}, got {topk}")
-    parsed = LiLiCorr(
+    return LiLiCorr(
         candidate_topk=topk,
         hidden_size=integer(_field(inner, "hidden_size"), "lilicorr_hidden_size"),
         num_layers=_positive_integer(inner, "num_layers"),
         num_heads=_positive_integer(inner, "num_heads"),
         mlp_ratio=_positive_real(inner, "mlp_ratio"),
         factor_dim=_positive_integer(inner, "factor_dim"),
+        vector_eps=_positive_real(inner, "vector_eps"),
+        logit_scale=_positive_real(inner, "logit_scale"),
     )
-    _positive_real(inner, "vector_eps")
-    _positive_real(inner, "logit_scale")
-    return parsed
 
 
 def _positive_integer(inner: Config, key: str) -> int:
@@ -79,8 +94,8 @@ def _field(inner: Config, key: str) -> Any:
     return inner[f"lilicorr_{key}"]
 
 
-def check_dspark(config: Config) -> None:
-    """Validate the DSpark fields (`parse_dspark_draft_config`).
+def dspark(config: Config) -> DSpark:
+    """Parse and validate the DSpark fields (`parse_dspark_draft_config`, `get_dspark_sample_from_anchor`).
 
     Raises:
         Refused: no Markov rank, an unknown head type, or a malformed field.
@@ -90,18 +105,26 @@ def check_dspark(config: Config) -> None:
         raise Refused(f"markov_rank must not be negative, got {rank}")
     _check_head_type(config, rank)
     mask = _dspark_field(config, "mask_token_id", "dspark_noise_token_id")
-    if mask is not None and integer(mask, "mask_token_id") < 0:
-        raise Refused(f"mask_token_id must not be negative, got {mask}")
+    if mask is not None:
+        mask = integer(mask, "mask_token_id")
+        if mask < 0:
+            raise Refused(f"mask_token_id must not be negative, got {mask}")
     ids = config.get("dspark_target_layer_ids")
     if ids is not None:
         if not isinstance(ids, list) or not ids:
             raise Refused(f"dspark_target_layer_ids must be a list that is not empty, got {ids!r}")
         for layer in ids:
             integer(layer, "dspark_target_layer_ids")
-    if config.get("dspark_block_size") is not None:
-        integer(config["dspark_block_size"], "dspark_block_size")
+    block_size = _dspark_block_size(config)
     if rank == 0:
         raise Refused("a DSpark draft needs a markov_rank above 0, got 0")
+    return DSpark(rank, block_size, mask, bool(config.get("sample_from_anchor", True)))
+
+
+def _dspark_block_size(config: Config) -> int | None:
+    if config.get("dspark_block_size") is not None:
+        return integer(config["dspark_block_size"], "dspark_block_size")
+    return optional_integer(nested(config).get("block_size", config.get("block_size")), "block_size", 1)
 
 
 def _markov_rank(config: Config) -> int:

@@ -9,7 +9,7 @@ from typing import Final
 
 from dflash_audit.engines.sglang.assembly import MODEL_DTYPE, Assembly
 from dflash_audit.engines.sglang.conversions import Config, integer, required
-from dflash_audit.engines.sglang.head_config import LiLiCorr, check_dspark, lilicorr
+from dflash_audit.engines.sglang.head_config import LiLiCorr, dspark, lilicorr
 from dflash_audit.refusal import Refused
 from dflash_audit.tree import Parameter
 
@@ -105,7 +105,7 @@ def _weight_and_bias(size: int) -> tuple[Parameter, Parameter]:
 
 def dspark_head(assembly: Assembly, config: Config, nemotron: bool) -> None:
     """Add the Markov head of a DSpark draft under `markov_head`."""
-    check_dspark(config)
+    dspark(config)
     rank = integer(config.get("markov_rank", 0), "markov_rank")
     if rank <= 0:
         raise Refused(f"a DSpark draft needs markov_rank above 0 at the top of its config, got {rank}")

@@ -22,21 +22,33 @@ MROPE_AXES: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Rope:
-    """What `get_rope` is asked for; `scaling` is empty for the plain embedding."""
+    """What `get_rope` is asked for; `scaling` is None for the plain embedding."""
 
     base: Any
     rotary_dim: int
     max_position: int
     neox: bool
-    scaling: Mapping[str, Any]
+    scaling: Mapping[str, Any] | None
+
+    @property
+    def kind(self) -> Any:
+        """The type of the scaling, None for the plain embedding."""
+        return None if self.scaling is None else self.scaling.get("rope_type", self.scaling.get("type"))
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """A value of `scaling` as it is."""
+        return default if self.scaling is None else self.scaling.get(key, default)
+
+    def has(self, key: str) -> bool:
+        return self.scaling is not None and key in self.scaling
 
     def number(self, key: str, default: float) -> float:
         """A value of `scaling` that the engine calculates with."""
-        return _number(self.scaling.get(key, default), key)
+        return _number(self.get(key, default), key)
 
 
-def check_rope(config: Config, head_dim: int) -> None:
-    """Refuse a rope that the attention cannot be built with.
+def read_rope(config: Config, head_dim: int) -> Rope:
+    """The rope that the attention is built with.
 
     Raises:
         Refused: a factor or size is no number or out of range, or the type is unknown or lacks a key.
@@ -59,18 +71,20 @@ def check_rope(config: Config, head_dim: int) -> None:
         rotary_dim = integer(rotary_dim * factor, "partial_rotary_factor")
     neox = bool(config.get("rope_is_neox_style", config.get("is_neox_style", True)))
     max_position = integer(config.get("max_position_embeddings", 32768), "max_position_embeddings")
-    _check(Rope(base, rotary_dim, max_position, neox, scaling or {}), plain=scaling is None)
+    rope = Rope(base, rotary_dim, max_position, neox, scaling)
+    _check(rope)
+    return rope
 
 
-def _check(rope: Rope, plain: bool) -> None:
+def _check(rope: Rope) -> None:
     # The engine keeps its embeddings in a table by all of their parameters.
-    for value in (rope.base, *rope.scaling.values()):
+    for value in (rope.base, *(rope.scaling or {}).values()):
         if not _hashable(tuple(value) if isinstance(value, list) else value):
             raise Refused(f"the rope parameter {value!r} is neither a number nor a list of numbers")
-    if plain:
+    if rope.scaling is None:
         _default(rope)
         return
-    kind = rope.scaling.get("rope_type", rope.scaling.get("type"))
+    kind = rope.kind
     if not isinstance(kind, str) or kind not in TYPES:
         raise Refused(f"the rope type {kind!r} is not known")
     TYPES[kind](rope)
@@ -103,10 +117,10 @@ def _default(rope: Rope) -> None:
 
 
 def _default_or_sections(rope: Rope) -> None:
-    if "mrope_section" in rope.scaling:
+    if rope.has("mrope_section"):
         _default(rope)
         _sections(rope)
-    elif rope.scaling.get("use_fope", False):
+    elif rope.get("use_fope", False):
         raise NotModelled("a Fourier rotary embedding is not replayed")
     else:
         _default(rope)
@@ -114,9 +128,9 @@ def _default_or_sections(rope: Rope) -> None:
 
 def _sections(rope: Rope) -> None:
     """The sections of a multimodal embedding, which are stretched to half the rotary width."""
-    if rope.scaling.get("video_rope", False):
+    if rope.get("video_rope", False):
         raise NotModelled("a rotary embedding for video is not replayed")
-    sections = rope.scaling["mrope_section"]
+    sections = rope.get("mrope_section")
     if not sections:
         return
     if not isinstance(sections, list):
@@ -125,14 +139,14 @@ def _sections(rope: Rope) -> None:
     if len(sections) != MROPE_AXES:
         raise Refused(f"mrope_section must have {MROPE_AXES} sections, got {sections}")
     stretched = total != rope.rotary_dim // 2
-    laned = rope.scaling.get("mrope_interleaved_glm", False)
-    counted = sections[1:] if rope.scaling.get("mrope_interleaved", False) else sections
+    laned = rope.get("mrope_interleaved_glm", False)
+    counted = sections[1:] if rope.get("mrope_interleaved", False) else sections
     if not stretched and not laned and any(isinstance(section, float) for section in counted):
         raise Refused(f"mrope_section must hold integers, got {sections}")
 
 
 def _linear(rope: Rope) -> None:
-    factors = rope.scaling.get("factor", 1.0)
+    factors = rope.get("factor", 1.0)
     _frequencies(rope)
     if isinstance(factors, float):
         factors = [factors]
@@ -147,7 +161,7 @@ def _dynamic(rope: Rope) -> None:
     _frequencies(rope)
     if rope.rotary_dim == 2:
         raise Refused("a dynamic rope divides by the rotary width less 2, which is 0")
-    if "alpha" in rope.scaling:
+    if rope.has("alpha"):
         alpha = rope.number("alpha", 1.0)
         _power(alpha, rope.rotary_dim / (rope.rotary_dim - 2))
         _positions(rope.max_position)
@@ -167,22 +181,22 @@ def _power(base: float, exponent: float) -> None:
 
 def _yarn(rope: Rope) -> None:
     factor = rope.number("factor", 1.0)
-    scales = [rope.scaling.get(key) for key in ("mscale", "mscale_all_dim")]
-    if "mrope_section" in rope.scaling:
-        given = [key for key in ("mscale", "mscale_all_dim") if key in rope.scaling]
-        if given and not rope.scaling.get("video_rope", False):
+    scales = [rope.get(key) for key in ("mscale", "mscale_all_dim")]
+    if rope.has("mrope_section"):
+        given = [key for key in ("mscale", "mscale_all_dim") if rope.has(key)]
+        if given and not rope.get("video_rope", False):
             raise Refused(f"a multimodal rope of type yarn takes no {given[0]}")
         _sections(rope)
     elif None not in scales and factor > 1:
         _ = [_number(scale, "mscale") for scale in scales]
     rope.number("attn_factor", 1)
-    _yarn_table(rope, factor, bool(rope.scaling.get("truncate", True)))
+    _yarn_table(rope, factor, bool(rope.get("truncate", True)))
 
 
 def _deepseek_yarn(rope: Rope) -> None:
     factor = rope.number("factor", 1.0)
     for key, default in (("mscale", 1), ("mscale_all_dim", 0)):
-        real(rope.scaling.get(key, default), key)
+        real(rope.get(key, default), key)
     rope.number("attn_factor", 1)
     _yarn_table(rope, factor, truncate=True)
 
@@ -218,7 +232,7 @@ def _longrope(rope: Rope) -> None:
     if not rope.neox:
         raise Refused("a longrope supports the neox style alone")
     for key in ("short_factor", "long_factor"):
-        if key not in rope.scaling:
+        if not rope.has(key):
             raise Refused(f"the rope type longrope needs {key}")
     original = rope.number("original_max_position_embeddings", rope.max_position)
     if original == 0 or (rope.max_position > original > 0 and math.log(original) == 0):
@@ -228,7 +242,7 @@ def _longrope(rope: Rope) -> None:
     if len(widths) > 1:
         raise Refused("short_factor and long_factor are of different lengths")
     for key in ("short_mscale", "long_mscale"):
-        if rope.scaling.get(key) is not None:
+        if rope.get(key) is not None:
             rope.number(key, 1.0)
     _positions(original)
     _positions(rope.max_position)
@@ -236,7 +250,7 @@ def _longrope(rope: Rope) -> None:
 
 def _rescaled(rope: Rope, key: str) -> int:
     """How many frequencies are left after they are multiplied by a list of factors."""
-    factors, width = rope.scaling[key], -(-rope.rotary_dim // 2)
+    factors, width = rope.get(key), -(-rope.rotary_dim // 2)
     if not isinstance(factors, list):
         _number(factors, key)
         return width

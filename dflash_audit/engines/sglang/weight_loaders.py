@@ -1,4 +1,4 @@
-"""Whether a weight loader of SGLang takes a tensor, replayed on shapes and dtypes alone.
+"""What a weight loader of SGLang copies where, replayed on shapes and dtypes alone.
 
 Source: SGLang 0.5.23 `srt/layers/linear.py` (the `weight_loader` and
 `weight_loader_v2` of each linear), `srt/layers/parameter.py`,
@@ -7,15 +7,16 @@ Source: SGLang 0.5.23 `srt/layers/linear.py` (the `weight_loader` and
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from dflash_audit.loadplan import Box, Copy, Shard, whole_of
 from dflash_audit.refusal import Refused
 from dflash_audit.tree import Kind, Linear, Module, Parameter, Placement, Scheme
 
-Shard = str | int
 Shape = tuple[int, ...]
+Copies = tuple[Copy, ...]
 
 QKV: Final[Mapping[Shard, int]] = {"q": 0, "k": 1, "v": 2}
 
@@ -39,46 +40,60 @@ NEVER_COPIED: Final = frozenset(("float4_e2m1fn_x2",))
 
 
 @dataclass(frozen=True, slots=True)
-class Incoming:
-    """A tensor on its way into a parameter: `dtype` is torch's name."""
+class View:
+    """A tensor or a parameter, or a part of one, as a loader passes it on; `dtype` is torch's name.
+
+    `box` is the part, which is less than `shape` says where zeros pad it.
+    """
 
     shape: Shape
     dtype: str
+    box: Box
 
-    def narrow(self, axis: int, start: int, length: int) -> "Incoming":
+    def narrow(self, axis: int, start: int, length: int) -> "View":
         """A slice along `axis`, as `torch.Tensor.narrow` takes it or refuses."""
         size = self._size(axis)
         if length < 0 or start + length > size:
             raise Refused(f"start ({start}) + length ({length}) exceeds dimension size ({size})")
-        return self._resized(axis, length)
+        return self._cut(axis, start, length)
 
-    def narrow_or_pad(self, axis: int, start: int, length: int) -> "Incoming":
+    def narrow_or_pad(self, axis: int, start: int, length: int) -> "View":
         """As `narrow`, but a tensor that ends too early is padded with zeros."""
         self._size(axis)
-        return self._resized(axis, length)
+        return self._cut(axis, start, length)
 
-    def at_least_1d(self) -> "Incoming":
-        return self if self.shape else Incoming((1,), self.dtype)
+    def at_least_1d(self) -> "View":
+        return self if self.shape else View((1,), self.dtype, self.box)
 
-    def scalar(self) -> "Incoming":
-        """The one number of a scale that may come as a scalar or as one row."""
-        if not self.shape:
-            return self
-        if self.shape[0] != 1:
+    def one_row(self) -> "View":
+        """The one number of a scale, which may come as a scalar too."""
+        if self.shape and self.shape[0] != 1:
             raise Refused(f"a scale of one number is needed, got the shape {list(self.shape)}")
-        return Incoming(self.shape[1:], self.dtype)
+        return self.at_least_1d()
 
     def _size(self, axis: int) -> int:
         if axis >= len(self.shape):
             raise Refused(f"dimension {axis} is out of range for the shape {list(self.shape)}")
         return self.shape[axis]
 
-    def _resized(self, axis: int, length: int) -> "Incoming":
-        return Incoming((*self.shape[:axis], length, *self.shape[axis + 1 :]), self.dtype)
+    def _cut(self, axis: int, start: int, length: int) -> "View":
+        begin, held = self.box[axis]
+        part = (begin + start, max(0, min(held - start, length)))
+        shape = (*self.shape[:axis], length, *self.shape[axis + 1 :])
+        return View(shape, self.dtype, _along(self.box, axis, part))
 
 
-def place(module: Module, parameter: Parameter, tensor: Incoming, shard: Shard | None) -> None:
-    """Fill `parameter` of `module`, or its `shard`, with `tensor`.
+def view(shape: Shape, dtype: str) -> View:
+    """All of a tensor or a parameter."""
+    return View(shape, dtype, whole_of(shape))
+
+
+def _along(box: Box, axis: int, part: tuple[int, int]) -> Box:
+    return (*box[:axis], part, *box[axis + 1 :])
+
+
+def place(module: Module, parameter: Parameter, tensor: View, shard: Shard | None) -> Copies:
+    """The copies that fill `parameter` of `module`, or its `shard`, with `tensor`.
 
     Raises:
         Refused: the loader raises on the tensor's shape or dtype.
@@ -86,137 +101,151 @@ def place(module: Module, parameter: Parameter, tensor: Incoming, shard: Shard |
     if tensor.dtype in NEVER_COPIED:
         raise Refused(f"torch copies no {tensor.dtype}")
     if module.linear is None or module.scheme is None:
-        OTHER_LOADERS[parameter.placement.kind](parameter, tensor)
-        return
+        return OTHER_LOADERS[parameter.placement.kind](parameter, tensor)
     # A bias goes through the linear's first loader, whatever its scheme.
     scheme = Scheme("bias", "v1", (parameter,)) if parameter.name == "bias" else module.scheme
-    LINEAR_LOADERS[module.module_class](module.linear, scheme, parameter, tensor, shard)
+    return LINEAR_LOADERS[module.module_class](module.linear, scheme, parameter, tensor, shard)
 
 
-def _same(expected: Shape, tensor: Incoming) -> None:
-    if expected != tensor.shape:
-        raise Refused(f"the parameter's shape is {list(expected)}, the tensor's {list(tensor.shape)}")
+def _all_of(parameter: Parameter) -> View:
+    return view(parameter.shape, parameter.dtype)
+
+
+def _copy(into: View, tensor: View) -> Copies:
+    """A copy into a part of the parameter, which must have the tensor's shape."""
+    if into.shape != tensor.shape:
+        raise Refused(f"the parameter's shape is {list(into.shape)}, the tensor's {list(tensor.shape)}")
+    for axis, (size, (_, held)) in enumerate(zip(tensor.shape, tensor.box, strict=False)):
+        if held < size:
+            start, _ = into.box[axis]
+            padding = Copy(_along(into.box, axis, (start + held, size - held)), None)
+            return (Copy(_along(into.box, axis, (start, held)), tensor.box), padding)
+    return (Copy(into.box, tensor.box),)
 
 
 # Linears
 
 
 def _replicated(
-    linear: Linear, scheme: Scheme, parameter: Parameter, tensor: Incoming, shard: Shard | None
-) -> None:
+    linear: Linear, scheme: Scheme, parameter: Parameter, tensor: View, shard: Shard | None
+) -> Copies:
     del linear, scheme, shard
-    _same(parameter.shape, tensor.at_least_1d())
+    return _copy(_all_of(parameter), tensor.at_least_1d())
 
 
 def _column(
-    linear: Linear, scheme: Scheme, parameter: Parameter, tensor: Incoming, shard: Shard | None
-) -> None:
+    linear: Linear, scheme: Scheme, parameter: Parameter, tensor: View, shard: Shard | None
+) -> Copies:
     del linear, shard
     at = parameter.placement
     if scheme.loader == "v1":
         if at.output_dim is not None:
             tensor = tensor.narrow(at.output_dim, 0, parameter.shape[at.output_dim])
-        _same(parameter.shape, tensor.at_least_1d())
-        return
+        return _copy(_all_of(parameter), tensor.at_least_1d())
     tensor = tensor.at_least_1d()
     if at.kind in COLUMN_KINDS and at.output_dim is not None:
         tensor = tensor.narrow(at.output_dim, 0, parameter.shape[at.output_dim])
-        _copy_with_check(parameter, tensor)
-        return
-    _same(parameter.shape, tensor)
+        return _copy_with_check(parameter, tensor)
+    return _copy(_all_of(parameter), tensor)
 
 
-def _copy_with_check(parameter: Parameter, tensor: Incoming) -> None:
-    _same(parameter.shape, tensor)
+def _copy_with_check(parameter: Parameter, tensor: View) -> Copies:
+    copies = _copy(_all_of(parameter), tensor)
     if parameter.dtype == tensor.dtype:
-        return
+        return copies
     target, loaded = PRECISION.get(parameter.dtype), PRECISION.get(tensor.dtype)
     if target is None or loaded is None:
         raise Refused(f"a copy of {tensor.dtype} into {parameter.dtype} is not supported")
     if target < loaded:
         raise Refused(f"a copy of {tensor.dtype} down to {parameter.dtype} is not allowed")
+    return copies
 
 
-def _row(linear: Linear, scheme: Scheme, parameter: Parameter, tensor: Incoming, shard: Shard | None) -> None:
+def _row(linear: Linear, scheme: Scheme, parameter: Parameter, tensor: View, shard: Shard | None) -> Copies:
     del linear, shard
     at = parameter.placement
     if scheme.loader == "v2":
         tensor = tensor.at_least_1d()
     if at.input_dim is not None and (scheme.loader == "v1" or at.kind in ROW_KINDS):
         tensor = tensor.narrow_or_pad(at.input_dim, 0, parameter.shape[at.input_dim])
-    _same(parameter.shape, tensor.at_least_1d())
+    return _copy(_all_of(parameter), tensor.at_least_1d())
 
 
 def _merged_column(
-    linear: Linear, scheme: Scheme, parameter: Parameter, tensor: Incoming, shard: Shard | None
-) -> None:
+    linear: Linear, scheme: Scheme, parameter: Parameter, tensor: View, shard: Shard | None
+) -> Copies:
     index = None if shard is None else int(shard)
-    _fused(linear, scheme, parameter, tensor, index, Incoming.narrow_or_pad)
+    return _fused(linear, scheme, parameter, tensor, index, View.narrow_or_pad)
 
 
-def _qkv(linear: Linear, scheme: Scheme, parameter: Parameter, tensor: Incoming, shard: Shard | None) -> None:
+def _qkv(linear: Linear, scheme: Scheme, parameter: Parameter, tensor: View, shard: Shard | None) -> Copies:
     index = None if shard is None else QKV[shard]
-    _fused(linear, scheme, parameter, tensor, index, Incoming.narrow)
+    return _fused(linear, scheme, parameter, tensor, index, View.narrow)
 
 
-Cut = Callable[[Incoming, int, int, int], Incoming]
+def _joined(parts: Iterable[Copies]) -> Copies:
+    return tuple(copy for copies in parts for copy in copies)
+
+
+Cut = Callable[[View, int, int, int], View]
 """How rank 0's rows are taken from a shard's tensor: (tensor, axis, start, length)."""
 
 
 def _fused(
-    linear: Linear, scheme: Scheme, parameter: Parameter, tensor: Incoming, index: int | None, cut: Cut
-) -> None:
+    linear: Linear, scheme: Scheme, parameter: Parameter, tensor: View, index: int | None, cut: Cut
+) -> Copies:
     """Fill one shard of a fused parameter, or all of it from a tensor that is stored fused."""
     if index is not None:
-        _fused_shard(linear, scheme, parameter, tensor, index, cut)
-        return
+        return _fused_shard(linear, scheme, parameter, tensor, index, cut)
     at = parameter.placement
     if scheme.loader == "v2" and at.kind is Kind.TENSOR_SCALE:
         if math.prod(tensor.shape) != 1:
             raise Refused(f"one scale for the fused matrix is needed, got the shape {list(tensor.shape)}")
         # q, k and v each take it, or every matrix that a merged column's parameter has a scale for.
-        scales = len(QKV) if cut is Incoming.narrow else parameter.shape[0]
-        _tensor_scale(parameter, tensor, scales - 1)
-    elif at.output_dim is None:
-        _fused_whole(scheme, parameter, tensor)
-    elif scheme.loader == "v2" and at.kind is Kind.BLOCK_SCALE:
-        _fused_block_scale(linear, scheme, parameter, tensor, at.output_dim, cut)
-    else:
-        offset = 0
-        for shard, size in enumerate(linear.stored_sizes):
-            length, start = _packed(at, size, offset)
-            part = tensor.narrow(at.output_dim, start, length)
-            _fused_shard(linear, scheme, parameter, part, shard, cut)
-            offset += size
+        scales = len(QKV) if cut is View.narrow else parameter.shape[0]
+        return _joined(_tensor_scale(parameter, tensor, scale) for scale in range(scales))
+    if at.output_dim is None:
+        return _fused_whole(scheme, parameter, tensor)
+    if scheme.loader == "v2" and at.kind is Kind.BLOCK_SCALE:
+        return _fused_block_scale(linear, scheme, parameter, tensor, at.output_dim, cut)
+    copies: Copies = ()
+    offset = 0
+    for shard, size in enumerate(linear.stored_sizes):
+        length, start = _packed(at, size, offset)
+        part = tensor.narrow(at.output_dim, start, length)
+        copies += _fused_shard(linear, scheme, parameter, part, shard, cut)
+        offset += size
+    return copies
 
 
-def _fused_whole(scheme: Scheme, parameter: Parameter, tensor: Incoming) -> None:
+def _fused_whole(scheme: Scheme, parameter: Parameter, tensor: View) -> Copies:
     if parameter.placement.scalar_per_shard and scheme.loader == "v1":
-        _same((), tensor.scalar())
-        return
-    _same(parameter.shape, tensor)
+        return _tensor_scale(parameter, tensor, 0)
+    return _copy(_all_of(parameter), tensor)
 
 
 def _fused_block_scale(
     linear: Linear,
     scheme: Scheme,
     parameter: Parameter,
-    tensor: Incoming,
+    tensor: View,
     axis: int,
     cut: "Cut",
-) -> None:
+) -> Copies:
     """Block scales stored fused: gate and up round a shard's blocks up, q, k and v down."""
-    merged = cut is Incoming.narrow_or_pad
+    merged = cut is View.narrow_or_pad
     rows = _block_rows(scheme, parameter if merged else None)
     ranks = linear.output_size // linear.output_size_per_partition
+    copies: Copies = ()
     offset = placed = 0
     for size, own in zip(linear.stored_sizes, linear.output_partition_sizes, strict=True):
         blocks = -(-size // rows) if merged else size // rows
         part = tensor.narrow(axis, offset, blocks)
         length, start = (blocks // ranks, offset // ranks) if merged else (own // rows, placed // rows)
-        _same(_narrowed(parameter, axis, start, length), cut(part, axis, 0, length))
+        copies += _copy(_all_of(parameter).narrow(axis, start, length), cut(part, axis, 0, length))
         offset += blocks
         placed += own
+    return copies
 
 
 def _block_rows(scheme: Scheme, parameter: Parameter | None) -> int:
@@ -231,33 +260,32 @@ def _fused_shard(
     linear: Linear,
     scheme: Scheme,
     parameter: Parameter,
-    tensor: Incoming,
+    tensor: View,
     index: int,
     cut: Cut,
-) -> None:
+) -> Copies:
     at = parameter.placement
     if (scheme.loader == "v2" and at.kind is Kind.TENSOR_SCALE) or (
         scheme.loader == "v1" and at.scalar_per_shard
     ):
-        _tensor_scale(parameter, tensor, index)
-        return
+        return _tensor_scale(parameter, tensor, index)
     if at.output_dim is None or (scheme.loader == "v2" and at.kind not in COLUMN_KINDS):
-        _same(parameter.shape, tensor)
-        return
+        return _copy(_all_of(parameter), tensor)
     size = linear.output_partition_sizes[index]
     offset = sum(linear.output_partition_sizes[:index])
     if scheme.loader == "v2" and at.kind is Kind.BLOCK_SCALE:
         rows = _block_rows(scheme, parameter)
         size, offset = -(-size // rows), -(-offset // rows)
     length, start = _packed(at, size, offset)
-    _same(_narrowed(parameter, at.output_dim, start, length), cut(tensor, at.output_dim, 0, length))
+    into = _all_of(parameter).narrow(at.output_dim, start, length)
+    return _copy(into, cut(tensor, at.output_dim, 0, length))
 
 
-def _tensor_scale(parameter: Parameter, tensor: Incoming, index: int) -> None:
+def _tensor_scale(parameter: Parameter, tensor: View, index: int) -> Copies:
     """One scalar, that at `index`, of a parameter that holds one for each fused matrix."""
     if index >= parameter.shape[0]:
         raise Refused(f"index {index} is out of bounds for {parameter.name} of size {parameter.shape[0]}")
-    _same(parameter.shape[1:], tensor.scalar())
+    return _copy(_all_of(parameter).narrow(0, index, 1), tensor.one_row())
 
 
 def _packed(at: Placement, size: int, offset: int) -> tuple[int, int]:
@@ -267,11 +295,7 @@ def _packed(at: Placement, size: int, offset: int) -> tuple[int, int]:
     return round(size // at.packed_factor), round(offset // at.packed_factor)
 
 
-def _narrowed(parameter: Parameter, axis: int, start: int, length: int) -> Shape:
-    return Incoming(parameter.shape, parameter.dtype).narrow(axis, start, length).shape
-
-
-LINEAR_LOADERS: Final[Mapping[str, Callable[[Linear, Scheme, Parameter, Incoming, Shard | None], None]]] = {
+LINEAR_LOADERS: Final[Mapping[str, Callable[[Linear, Scheme, Parameter, View, Shard | None], Copies]]] = {
     "ReplicatedLinear": _replicated,
     "ColumnParallelLinear": _column,
     "MergedColumnParallelLinear": _merged_column,
@@ -283,26 +307,33 @@ LINEAR_LOADERS: Final[Mapping[str, Callable[[Linear, Scheme, Parameter, Incoming
 # Everything else
 
 
-def _default(parameter: Parameter, tensor: Incoming) -> None:
+def _default(parameter: Parameter, tensor: View) -> Copies:
     if math.prod(parameter.shape) == 1 and math.prod(tensor.shape) == 1:
-        return
-    _same(parameter.shape, tensor)
+        return (Copy(whole_of(parameter.shape), tensor.box),)
+    return _copy(_all_of(parameter), tensor)
 
 
-def _exact(parameter: Parameter, tensor: Incoming) -> None:
-    _same(parameter.shape, tensor)
+def _exact(parameter: Parameter, tensor: View) -> Copies:
+    return _copy(_all_of(parameter), tensor)
 
 
-def _sharded(parameter: Parameter, tensor: Incoming) -> None:
-    _default(parameter, tensor.narrow(0, 0, parameter.shape[0]))
+def _sharded(parameter: Parameter, tensor: View) -> Copies:
+    return _default(parameter, tensor.narrow(0, 0, parameter.shape[0]))
 
 
-def _vocabulary(parameter: Parameter, tensor: Incoming) -> None:
+def _vocabulary(parameter: Parameter, tensor: View) -> Copies:
+    """A row for each token, and zeros in the rows that pad the table."""
     tokens = parameter.placement.tokens
     if not tensor.shape or tensor.shape[0] != tokens:
         raise Refused(f"the vocabulary has {tokens} tokens, the tensor's shape is {list(tensor.shape)}")
-    taken = tensor.narrow(0, 0, min(tokens, parameter.shape[0])).shape
-    _broadcast(taken, (taken[0], *parameter.shape[1:]))
+    rows, taken = parameter.shape[0], min(tokens, parameter.shape[0])
+    tensor = tensor.narrow(0, 0, taken)
+    _broadcast(tensor.shape, (taken, *parameter.shape[1:]))
+    table = _all_of(parameter)
+    copies = (Copy(table.narrow(0, 0, taken).box, tensor.box),)
+    if taken == rows:
+        return copies
+    return (*copies, Copy(table.narrow(0, taken, rows - taken).box, None))
 
 
 def _broadcast(shape: Shape, target: Shape) -> None:
@@ -311,7 +342,7 @@ def _broadcast(shape: Shape, target: Shape) -> None:
         raise Refused(f"a copy of the shape {list(shape)} does not fit {list(target)}")
 
 
-OTHER_LOADERS: Final[Mapping[Kind, Callable[[Parameter, Incoming], None]]] = {
+OTHER_LOADERS: Final[Mapping[Kind, Callable[[Parameter, View], Copies]]] = {
     Kind.PLAIN: _default,
     Kind.EXACT: _exact,
     Kind.SHARDED: _sharded,
