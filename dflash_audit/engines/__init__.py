@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from dflash_audit.engine_run import Conditions, EngineRun
+    from dflash_audit.forward import Forward
     from dflash_audit.sources.checkpoint import Checkpoint
 
 
@@ -19,8 +20,8 @@ class Engine(Protocol):
         """What the engine does with a checkpoint; never raises for what the checkpoint holds."""
         ...
 
-    def forward(self, run: "EngineRun") -> Any:
-        """What a draft that was built and loaded computes, as a `Forward`, for a warm-up.
+    def forward(self, run: "EngineRun") -> "Forward":
+        """What a draft that was built and loaded computes, for a warm-up.
 
         Raises `Refused` where the engine does, `NotModelled` for what the audit does not replay.
         """

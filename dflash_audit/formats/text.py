@@ -13,7 +13,7 @@ from rich.text import Text
 from dflash_audit.byte_count import byte_count
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import SEVERITIES, Finding, Severity
-from dflash_audit.formats import tree_text
+from dflash_audit.formats import tree_text, warmup_text
 from dflash_audit.formats.clean import clean
 from dflash_audit.formats.console import Part, written
 from dflash_audit.formats.screen import Screen
@@ -42,6 +42,8 @@ def _parts(report: Report, screen: Screen) -> Iterator[Part]:
     findings = told(report.findings, [run.engine for run in _gating_first(report)])
     for engines, of_engines in sections(findings).items():
         yield from _section(report, engines, of_engines)
+    if report.warmups:
+        yield from warmup_text.parts(report.warmups)
     if screen.verbose:
         for run in _gating_first(report):
             if run.engine in report.gating:

@@ -46,16 +46,15 @@ def find(warmup: "WarmUp", run: EngineRun) -> Iterator[Finding]:
         return
     unfilled = tuple(dict.fromkeys(name for source in sources for name in source.unfilled))
     modules = tuple(dict.fromkeys(source.module for source in sources))
-    first = sources[0]
-    among = f", and out of {title(modules)} in all" if len(modules) > 1 else ""
+    first = f" out of {sources[0].module}" if len(modules) > 1 else ""
     yield Finding(
         rule="warmup-unfilled",
         severity="error",
         engine=run.engine,
         subject=title(unfilled),
         message=(
-            f"What was in memory reaches {outputs(warmup)}: it comes out of {first.module} first,"
-            f" in the stage {first.stage}{among}."
+            f"What was in memory comes out of {title(modules)}, first{first} in the stage {sources[0].stage},"
+            f" and reaches {outputs(warmup)}."
         ),
         hint=HINT,
         subjects=unfilled,

@@ -1,13 +1,13 @@
 """The warm-up of every engine that gates, one after the other. Imports no torch."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.engines import engine
 from dflash_audit.errors import Unreadable
+from dflash_audit.forward import Forward
 from dflash_audit.refusal import NotModelled, Refused
 from dflash_audit.sources.checkpoint import Checkpoint
 from dflash_audit.sources.local_copy import local_copy
@@ -26,27 +26,12 @@ def warm_up_engines(
     Raises `Unreadable` where the weights of a repo cannot be downloaded. They are
     downloaded only if something is to run.
     """
-    prepared = [_prepare(run, conditions, options) for run in runs]
-    folder = local_copy(checkpoint) if any(callable(job) for job in prepared) else Path()
-    return tuple(_run(job(folder), options) if callable(job) else job for job in prepared)
+    skips = {run.engine: _skip(run, conditions) for run in runs}
+    folder = Path() if all(skips.values()) else local_copy(checkpoint)
+    return tuple(_warm_up(run, skips[run.engine], checkpoint.id, folder, options) for run in runs)
 
 
-def _prepare(run: EngineRun, conditions: Conditions, options: Options) -> Callable[[Path], Job] | WarmUp:
-    """What makes a job of the folder with the weights, or a warm-up that is skipped."""
-    skipped = _no_draft(run, conditions)
-    if skipped is None:
-        try:
-            forward = engine(run.engine).forward(run)
-        except NotModelled as unknown:
-            skipped = unknown.reason
-        except Refused as refused:
-            skipped = f"the engine refuses: {refused.reason}"
-    if skipped is not None:
-        return WarmUp(run.engine, options.backend, options.device, options.dtype, skipped=skipped)
-    return lambda folder: _job(run, forward, folder, options)
-
-
-def _no_draft(run: EngineRun, conditions: Conditions) -> str | None:
+def _skip(run: EngineRun, conditions: Conditions) -> str | None:
     """Why the engine has no draft that would run; None where it has."""
     if run.skipped is not None:
         return run.skipped
@@ -57,9 +42,21 @@ def _no_draft(run: EngineRun, conditions: Conditions) -> str | None:
     return None
 
 
-def _job(run: EngineRun, forward: Any, folder: Path, options: Options) -> Job:
+def _warm_up(run: EngineRun, skip: str | None, name: str, folder: Path, options: Options) -> WarmUp:
+    try:
+        if skip is None:
+            return _run(_job(run, engine(run.engine).forward(run), name, folder, options), options)
+    except NotModelled as unknown:
+        skip = unknown.reason
+    except Refused as refused:
+        skip = f"the engine stops before it would run ({refused.reason})"
+    return WarmUp(run.engine, options.backend, options.device, options.dtype, skipped=skip)
+
+
+def _job(run: EngineRun, forward: Forward, name: str, folder: Path, options: Options) -> Job:
     assert run.model_class is not None and run.tree is not None and run.plan is not None
     return Job(
+        name=name,
         engine=run.engine,
         model_class=run.model_class,
         tree=run.tree,
