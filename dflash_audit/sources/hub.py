@@ -145,7 +145,7 @@ class _RemoteFolder:
         if self._listing.sizes[path] == 0:
             return _Part(b"", 0)  # no range of it can be asked for
         with explained(f"{self.name}/{name}"):
-            return patiently(lambda: self._request(path, begin, end))
+            return _patiently(lambda: self._request(path, begin, end))
 
     def _request(self, path: str, begin: int, end: int) -> "_Part":
         """One ranged request. A server that ignores the range is read up to `end`, and no further."""
@@ -206,7 +206,7 @@ def _list_files(repo: Repo) -> _Listing:
         return _Listing(info.id, str(info.sha), {file.rfilename: file.size for file in info.siblings or ()})
 
     try:
-        return patiently(ask)
+        return _patiently(ask)
     except HfHubHTTPError:
         raise
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -233,7 +233,7 @@ def _at_once(read: Callable[[str], T], names: Sequence[str]) -> list[T]:
         return list(pool.map(read, names))
 
 
-def patiently(attempt: Callable[[], T]) -> T:
+def _patiently(attempt: Callable[[], T]) -> T:
     """Try a few times, as long as the failure is one that may pass."""
     for wait in WAITS:
         try:
@@ -277,7 +277,7 @@ def explained(subject: str) -> Iterator[None]:
         yield
     except Unreadable:
         raise
-    except Exception as error:  # as in patiently; what is not of the network goes on as it is
+    except Exception as error:  # as in _patiently; what is not of the network goes on as it is
         told = _explain(error)
         if told is None:
             raise

@@ -16,7 +16,7 @@ from dflash_audit import __version__
 from dflash_audit.byte_count import byte_count
 from dflash_audit.errors import Unreadable
 from dflash_audit.sources.checkpoint import Checkpoint
-from dflash_audit.sources.hub import PROGRAM, explained, patiently
+from dflash_audit.sources.hub import PROGRAM, explained
 from dflash_audit.sources.repo import Repo, parse_repo
 
 FULL: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
@@ -52,7 +52,7 @@ def _is_cached(repo: Repo, commit: str, name: str) -> bool:
 def _fetch(repo: Repo, commit: str, name: str) -> Path:
     subject = f"{repo.name}/{name}"
     with explained(subject):
-        return patiently(lambda: _request(repo, commit, name, subject))
+        return _request(repo, commit, name, subject)  # the client itself tries several times
 
 
 def _request(repo: Repo, commit: str, name: str, subject: str) -> Path:
