@@ -50,7 +50,7 @@ def main() -> None:
     )
     print("|---|---|---|---|---|---|---|---|")
     for draft in given.drafts:
-        command = [str(Path(sys.executable).with_name("dflash-audit")), draft, "--json", "--warmup"]
+        command = [sys.executable, "-m", "dflash_audit", draft, "--json", "--warmup"]
         runs = _runs([*command, "--device", given.device, *given.option], given.runs)
         _print(Path(draft), runs, torch)
 
