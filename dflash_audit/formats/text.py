@@ -138,7 +138,7 @@ def _next(report: Report, counted: Sequence[Finding]) -> Iterator[Part]:
                 yield Text()
         return
     serving = next((run for run in report.runs if run.engine in report.gating and run.serve), None)
-    if serving is not None:
+    if serving is not None and report.error is None:
         yield Text(f"Serve it on {serving.engine} with", style="bold")
         yield " \\\n".join(f"    {clean(option)}" for option in serving.serve) + "\n", ""
 

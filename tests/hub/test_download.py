@@ -155,7 +155,10 @@ def test_a_hub_that_is_gone(
 
 def test_offline(hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hub.repo(NAME, single(tmp_path))
-    offline = lambda: monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)  # noqa: E731
+
+    def offline() -> None:
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+
     assert kind(offline)[0] == "not-cached"
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     folder = downloaded()
@@ -184,8 +187,10 @@ def test_a_disk_that_takes_no_more(
     def refuse(*words: object, **options: object) -> str:
         raise error
 
-    setting = lambda: monkeypatch.setattr("dflash_audit.sources.hub_download.hf_hub_download", refuse)  # noqa: E731
-    said, message = kind(setting)
+    def fill_up() -> None:
+        monkeypatch.setattr("dflash_audit.sources.hub_download.hf_hub_download", refuse)
+
+    said, message = kind(fill_up)
     assert (said, told in message) == (kind_of, True)
     assert "\n" not in message
 

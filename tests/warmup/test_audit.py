@@ -18,9 +18,11 @@ from dflash_audit.audit import Request, audit
 from dflash_audit.engine_run import Conditions
 from dflash_audit.engines import ENGINES
 from dflash_audit.engines.sglang.replay import SGLang
+from dflash_audit.finding import Finding
 from dflash_audit.formats import render
 from dflash_audit.formats.json_report import document
 from dflash_audit.formats.screen import Screen
+from dflash_audit.formats.told import steps
 from dflash_audit.refusal import NotModelled, Refused
 from dflash_audit.report import Report
 from dflash_audit.warmup.job import Job
@@ -147,6 +149,7 @@ def test_a_death_by_the_machine_is_exit_code_3_and_no_finding(child: Child) -> N
     assert said["warmup"][0]["verdict"] == "skipped"
     assert any(skip["rule"] == "warmup-unfilled" for skip in said["skips"])
     assert "not run" in text(report)
+    assert "Serve it on" not in text(report)
 
 
 @pytest.mark.parametrize(
@@ -170,6 +173,20 @@ def test_who_is_dead_is_not_provoked(child: Child) -> None:
     child.what = lambda job: "segfault"
     audited(options=Options(provoke=True))
     assert [job.provoke for job in child.jobs] == [False]
+
+
+def test_a_mend_is_not_told_twice() -> None:
+    static = Finding(
+        "unfilled-parameter", "error", "sglang-next", "fc.weight", "Nothing fills it.", "Add it."
+    )
+    shown = replace(static, rule="warmup-unfilled", hint="Mend what unfilled-parameter names.")
+    apart = replace(static, rule="warmup-nonfinite", subject="norm", hint="Export these tensors again.")
+
+    def mends(*findings: Finding) -> list[str]:
+        return [step.mend for listed in steps(findings) for step in listed]
+
+    assert mends(static, shown, apart) == ["Export these tensors again.", "Add it."]
+    assert mends(shown) == ["Mend what unfilled-parameter names."]
 
 
 PROGRAM = """
