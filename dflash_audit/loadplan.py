@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from dflash_audit.dtypes import DENSE_FLOATS
 from dflash_audit.refusal import Refusal
@@ -27,8 +27,7 @@ def whole_of(shape: tuple[int, ...]) -> Box:
     return tuple([(0, size) for size in shape]) or ((0, 1),)
 
 
-@dataclass(frozen=True, slots=True)
-class Copy:
+class Copy(NamedTuple):
     """One write of a weight loader: the part `out_of` a tensor goes `into` a part of the parameter.
 
     Both hold the same numbers in the same order, in shapes that may differ in axes of

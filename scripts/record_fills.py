@@ -1,6 +1,6 @@
 """Record what SGLang's loaders leave in the parameters of the case folders: writes fixtures/fills.json.
 
-    python scripts/record_fills.py fixtures/cases fixtures/fuzz
+    python scripts/record_fills.py fixtures/cases fixtures/fuzz fixtures/random fixtures/regressions
 
 Run it as `record_cases.py`, whose words and replacements it shares. Each case is written out with
 real values (`tests/real_values.py`), built by SGLang, and every parameter is poisoned before the load

@@ -20,7 +20,7 @@ import math
 import re
 import struct
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -38,20 +38,32 @@ WEIGHT_RMS = 0.03
 INTEGERS = {"I64": "q", "I32": "i", "I16": "h", "I8": "b", "U64": "Q", "U32": "I", "U16": "H", "U8": "B"}
 """Header dtype -> typecode of an array."""
 
-FP8_RANGE = [
-    sign << 7 | exponent << 3 | rest for sign in (0, 1) for exponent in range(7, 15) for rest in range(8)
-]
-"""Bytes of F8_E4M3 from 1 to 240 in magnitude, none of them NaN."""
 
-FP8_RMS = (
-    math.sqrt(sum((2.0 ** (code >> 3 & 15) * (1 + (code & 7) / 8)) ** 2 for code in FP8_RANGE) / 128) / 2**7
-)
-FP4_RMS = math.sqrt(sum(x * x for x in (0, 0.5, 1, 1.5, 2, 3, 4, 6)) / 8)
+def _e4m3(code: int) -> float:
+    """The magnitude of a normal number of F8_E4M3."""
+    return float((1 + (code & 7) / 8) * 2.0 ** ((code >> 3 & 15) - 7))
+
+
+def _root_mean_square(values: Iterable[float]) -> float:
+    squares = [value * value for value in values]
+    return math.sqrt(sum(squares) / len(squares))
+
+
+FP8 = [sign | code for sign in (0, 0x80) for code in range(0x38, 0x78)]
+"""Bytes of F8_E4M3 from 1 to 240 in magnitude."""
 
 BLOCK_SCALES = range(0x68, 0x78)
 """Bytes of F8_E4M3 from 64 to 240: the block scales of NVFP4, which another scale brings down."""
 
-BLOCK_SCALE_MEAN = 132.0
+NIBBLES = [8, *range(1, 16)]
+"""Packed 4-bit integers, as far above the middle as below."""
+
+FP8_RMS = _root_mean_square(map(_e4m3, FP8))
+FP4_RMS = _root_mean_square((0, 0.5, 1, 1.5, 2, 3, 4, 6))
+BLOCK_SCALE_RMS = _root_mean_square(map(_e4m3, BLOCK_SCALES))
+INTEGER_RMS = {4: _root_mean_square(nibble - 8 for nibble in NIBBLES), 8: 2**8 / math.sqrt(12)}
+
+PACKED = ("weight_packed", "qweight")
 
 Shape = Sequence[int]
 Tensors = Mapping[str, tuple[str, Shape]]
@@ -144,15 +156,17 @@ def _weight(spot: Spot) -> bytes:
             spot.random(), spot.numel, spot.dtype, _normal, *((1.0, 0.1) if norm else (0.0, WEIGHT_RMS))
         )
     data = spot.random().randbytes(spot.numel * BITS[spot.dtype] // 8)
+    if spot.name in PACKED and spot.dtype == "I32" and _bits(spot) == 4:
+        return data.translate(bytes(high << 4 | low for high in NIBBLES for low in NIBBLES))
     return data.translate(BYTES[spot.dtype]) if spot.dtype in BYTES else data
 
 
 def _rms(spot: Spot) -> float:
     """Root mean square of the numbers that a scale multiplies: those of the weight beside it, as stored."""
-    for name in ("weight", "weight_packed", "qweight"):
+    for name in ("weight", *PACKED):
         dtype, _ = spot.beside.get(name, ("", ()))
         if dtype in ("I32", "I8"):
-            return float(2 ** (8 if dtype == "I8" else _bits(spot)) / math.sqrt(12))
+            return INTEGER_RMS[8 if dtype == "I8" else _bits(spot)]
         if dtype in STORED_RMS:
             return STORED_RMS[dtype]
     return 1.0
@@ -186,11 +200,11 @@ def _scale(spot: Spot) -> bytes:
 
 
 def _global_scale(spot: Spot) -> bytes:
-    return _of_layer(spot, WEIGHT_RMS / FP4_RMS / BLOCK_SCALE_MEAN)
+    return _of_layer(spot, WEIGHT_RMS / FP4_RMS / BLOCK_SCALE_RMS)
 
 
 def _inverse_global_scale(spot: Spot) -> bytes:
-    return _of_layer(spot, FP4_RMS * BLOCK_SCALE_MEAN / WEIGHT_RMS)
+    return _of_layer(spot, FP4_RMS * BLOCK_SCALE_RMS / WEIGHT_RMS)
 
 
 def _input_scale(spot: Spot) -> bytes:
@@ -242,13 +256,13 @@ def _group_of_row(spot: Spot) -> bytes:
 
 
 def _zero_points(spot: Spot) -> bytes:
-    """Packed, within two of the middle; GPTQ's at the middle, less one as that format has it."""
+    """Packed, next to the middle; GPTQ's in it, less one as that format has it."""
     bits, middle = _bits(spot), 1 << _bits(spot) - 1
     (_, weight), (_, scales) = (spot.beside.get(name, ("", (0,))) for name in ("qweight", "scales"))
     if spot.name == "qzeros" and weight[-1] == scales[-1]:
         choice = [middle - 1]
     else:
-        choice = [middle - 2, middle - 1, middle, middle + 1]
+        choice = [middle - 1, middle, middle + 1]
     if bits == 4:
         choice = [high << 4 | low for high in choice for low in choice]
     return bytes(spot.random().choices(choice, k=spot.numel * BITS[spot.dtype] // 8))
@@ -285,7 +299,7 @@ WRITERS: Mapping[str, Callable[[Spot], bytes]] = {
 """A tensor's own name -> what writes it; whatever else there is counts as a weight."""
 
 BYTES: Mapping[str, bytes] = {
-    "F8_E4M3": bytes(FP8_RANGE * 2),
+    "F8_E4M3": bytes(FP8 * 2),
     "F8_E5M2": bytes(sign << 7 | code for sign in (0, 1) for code in range(0x3C, 0x5C)) * 4,
     "F8_E8M0": bytes(range(119, 123)) * 64,
     "I8": bytes(max(code, 1) if code != 128 else 129 for code in range(256)),

@@ -19,27 +19,27 @@ from dflash_audit.sources.disk import read_path
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.warmup
 
+from dflash_audit.warmup.memory import Memory  # noqa: E402
+
 DIGITS = 8
 
 RECORDS: dict[str, dict[str, Any]] = json.loads((FIXTURES / "fills.json").read_text())
 
 
 def digest(parameter: Any) -> str:
-    raw = parameter.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+    raw = parameter.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
     return hashlib.sha256(raw).hexdigest()[:DIGITS]
 
 
-def held(plan: LoadPlan, folder: Path) -> dict[str, str]:
-    from dflash_audit.warmup.memory import Memory
-
-    memory = Memory(plan, folder, "cpu")
+def held(plan: LoadPlan, folder: Path, device: str) -> dict[str, str]:
+    memory = Memory(plan, folder, device)
     return {name: digest(memory.parameter(name)) for name in plan.slots}
 
 
-@pytest.mark.parametrize("name", RECORDS)
-def test_bit_for_bit(name: str, tmp_path: Path) -> None:
+def check(name: str, folder: Path, device: str) -> None:
+    """Hold the memory of a case, written into `folder`, against both engines' records."""
     case = Case(FIXTURES / name)
-    checkpoint = read_path(materialize_real(case.folder, tmp_path))
+    checkpoint = read_path(materialize_real(case.folder, folder))
     released: dict[str, dict[str, str]] = {}
     for named, modules in RECORDS[name].items():
         recorded = released if modules == "same" else modules
@@ -50,5 +50,17 @@ def test_bit_for_bit(name: str, tmp_path: Path) -> None:
             for module, leaves in recorded.items()
             for leaf, sha in leaves.items()
         }
-        assert held(plan, tmp_path) == expected, named
+        assert held(plan, folder, device) == expected, (name, named)
         released = recorded
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_bit_for_bit(name: str, tmp_path: Path) -> None:
+    check(name, tmp_path, "cpu")
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_bit_for_bit_on_a_gpu(tmp_path: Path) -> None:
+    for number, name in enumerate(RECORDS):
+        check(name, tmp_path / str(number), "cuda")

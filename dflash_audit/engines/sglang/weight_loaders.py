@@ -8,8 +8,7 @@ Source: SGLang 0.5.23 `srt/layers/linear.py` (the `weight_loader` and
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from dflash_audit.loadplan import Box, Copy, Shard, whole_of
 from dflash_audit.refusal import Refused
@@ -39,8 +38,7 @@ NEVER_COPIED: Final = frozenset(("float4_e2m1fn_x2",))
 """Dtypes that torch 2.14 copies into no other."""
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(NamedTuple):
     """A tensor or a parameter, or a part of one, as a loader passes it on; `dtype` is torch's name.
 
     `box` is the part, which is less than `shape` says where zeros pad it.

@@ -29,7 +29,7 @@ def awq(module: Module, stored: Mapping[str, torch.Tensor]) -> DenseLinear:
 
     def numbers(rows: slice) -> torch.Tensor:
         words = slice(rows.start // len(IN_WORD), rows.stop // len(IN_WORD))
-        return _in_order(packed[:, words]).t()
+        return _in_order(packed[:, words]).t().contiguous()
 
     inputs = linear(module).input_size_per_partition
     weight = scaled(numbers, stored["scales"].t(), inputs, zeros=_in_order(stored["qzeros"]).t())

@@ -1,10 +1,10 @@
-"""Integers packed into words of 32 bits, the first in the lowest bits."""
+"""Numbers packed into words of 32 bits, the first in the lowest bits."""
 
 import torch
 
 
 def fields(words: torch.Tensor, bits: int) -> torch.Tensor:
-    """[rows, words] of int32 -> [rows, words * 32 / bits] of uint8; `bits` is 4 or 8.
+    """[rows, words] of int32, or bytes -> [rows, all their fields] of uint8; `bits` is 4 or 8.
 
     The bytes of a word are in the order of little-endian machines, as all that torch runs on.
     """

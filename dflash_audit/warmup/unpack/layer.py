@@ -34,5 +34,5 @@ def by_row(scales: torch.Tensor, module: Module) -> torch.Tensor:
 
     Source: SGLang 0.5.23 `convert_to_channelwise` in `srt/layers/quantization/utils.py`.
     """
-    sizes = torch.tensor(linear(module).output_partition_sizes, device=scales.device)
-    return scales.repeat_interleave(sizes).unsqueeze(1)
+    sizes = linear(module).output_partition_sizes
+    return torch.cat([scale.expand(size) for scale, size in zip(scales, sizes, strict=True)]).unsqueeze(1)

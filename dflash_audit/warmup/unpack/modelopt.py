@@ -5,19 +5,16 @@ Source: SGLang 0.5.23 `srt/layers/quantization/modelopt_quant.py`.
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Final
 
 import torch
 
 from dflash_audit.tree import Module
 from dflash_audit.warmup.linear import DenseLinear
+from dflash_audit.warmup.unpack.fields import fields
 from dflash_audit.warmup.unpack.layer import bias
 from dflash_audit.warmup.unpack.nvfp4 import on_marlin
 from dflash_audit.warmup.unpack.one_scale import requantized
 from dflash_audit.warmup.unpack.rounding import fp8_static
-
-E2M1: Final = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0)
-"""What four bits stand for, the sign on top. Source: the OCP Microscaling formats, e2m1."""
 
 
 def fp8(module: Module, stored: Mapping[str, torch.Tensor]) -> DenseLinear:
@@ -34,10 +31,17 @@ def nvfp4(module: Module, stored: Mapping[str, torch.Tensor]) -> DenseLinear:
     Neither `input_scale` nor `pre_quant_scale` reaches a sum.
     """
     packed = stored["weight"]
-    table = torch.tensor(E2M1, device=packed.device)
 
     def numbers(rows: slice) -> torch.Tensor:
-        pairs = torch.stack((packed[rows] & 15, packed[rows] >> 4), dim=-1)
-        return table[pairs.flatten(1).int()]
+        return _e2m1(fields(packed[rows], 4))
 
     return on_marlin(module, stored, numbers, stored["weight_scale_2"].max())
+
+
+def _e2m1(bits: torch.Tensor) -> torch.Tensor:
+    """Four bits in uint8 (sign, two of exponent, one of mantissa) -> what they stand for, in float32.
+
+    e4m3 has the same fields with room around them, and a bias that is greater by 6.
+    """
+    as_e4m3 = (bits & 8) << 4 | (bits & 7) << 2
+    return as_e4m3.view(torch.float8_e4m3fn).float() * 2**6

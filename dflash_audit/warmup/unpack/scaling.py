@@ -5,7 +5,7 @@ from typing import Final
 
 import torch
 
-PIECE: Final = 1 << 24
+PIECE: Final = 1 << 22
 """Weights that are in float32 at a time, so that a large layer is never there twice."""
 
 ROWS: Final = 64
@@ -28,22 +28,37 @@ def scaled(
     input, None where the inputs divide evenly and in order. An input whose group
     lies outside the scales gets NaN: the engine would read memory that is not theirs.
     """
-    outputs, count = scales.shape
     scales = scales.float()
-    if groups is None and count > 1:
-        groups = torch.arange(inputs, device=scales.device) // (inputs // count)
     if groups is not None:
-        scales = torch.nn.functional.pad(scales, (0, 1), value=torch.nan)
-        inside = (groups >= 0) & (groups < count)
-        groups = torch.where(inside, groups.long(), count)
-        zeros = None if zeros is None else torch.nn.functional.pad(zeros, (0, 1))
-    weight = torch.empty((outputs, inputs), dtype=torch.bfloat16, device=scales.device)
-    for rows in _pieces(outputs, inputs):
-        values = numbers(rows).float()
+        scales, zeros, groups = _with_a_group_of_poison(scales, zeros, groups)
+    weight = torch.empty((len(scales), inputs), dtype=torch.bfloat16, device=scales.device)
+    for rows in _pieces(*weight.shape):
+        values = _by_group(numbers(rows).float(), scales, groups)
         if zeros is not None:
-            values -= _spread(zeros[rows], groups)
-        weight[rows] = values * _spread(scales[rows], groups)
+            values -= _of_inputs(zeros[rows], groups)
+        values *= _of_inputs(scales[rows], groups)
+        weight[rows] = values.flatten(1)
     return weight
+
+
+def _with_a_group_of_poison(
+    scales: torch.Tensor, zeros: torch.Tensor | None, groups: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor]:
+    """One more group, for the inputs whose group there is not."""
+    count = scales.shape[1]
+    groups = torch.where((groups >= 0) & (groups < count), groups.long(), count)
+    zeros = None if zeros is None else torch.nn.functional.pad(zeros, (0, 1))
+    return torch.nn.functional.pad(scales, (0, 1), value=torch.nan), zeros, groups
+
+
+def _by_group(values: torch.Tensor, scales: torch.Tensor, groups: torch.Tensor | None) -> torch.Tensor:
+    """[rows, inputs], and [rows, groups, inputs of each] where these are in order."""
+    return values.unflatten(1, (scales.shape[1], -1)) if groups is None else values
+
+
+def _of_inputs(by_group: torch.Tensor, groups: torch.Tensor | None) -> torch.Tensor:
+    """[rows, groups] in a shape that `_by_group`'s takes."""
+    return by_group.unsqueeze(2) if groups is None else by_group[:, groups]
 
 
 def rounded(weight: torch.Tensor, round_rows: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
@@ -58,11 +73,6 @@ def _pieces(outputs: int, inputs: int) -> Iterator[slice]:
     step = max(PIECE // inputs // ROWS, 1) * ROWS
     for start in range(0, outputs, step):
         yield slice(start, min(start + step, outputs))
-
-
-def _spread(by_group: torch.Tensor, groups: torch.Tensor | None) -> torch.Tensor:
-    """[rows, groups] -> [rows, inputs], or [rows, 1] for one group."""
-    return by_group if groups is None else by_group[:, groups]
 
 
 def scaled_by_block(weight: torch.Tensor, scales: torch.Tensor, block: tuple[int, int]) -> torch.Tensor:
