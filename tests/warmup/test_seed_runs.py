@@ -1,4 +1,4 @@
-"""The whole way, from the command line to torch in the child and back: the draft of the report that began it."""
+"""The whole way from the command line to torch in the child and back, on the draft that began it all."""
 
 import pytest
 from test_cli import SEED, report
