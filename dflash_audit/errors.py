@@ -4,7 +4,7 @@ from dflash_audit.printable import printable
 
 
 class Unreadable(Exception):
-    """The source could not be read; the program ends with exit code 3.
+    """The source could not be read, or not be run; the program ends with exit code 3.
 
     `kind` is one kebab-case word for programs. `message` is one line for people:
     `subject`, the file or the source that is meant, and the `reason`.

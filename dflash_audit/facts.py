@@ -1,19 +1,24 @@
 """Everything that a rule may look at, gathered once."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.sources.checkpoint import Checkpoint
+
+if TYPE_CHECKING:
+    from dflash_audit.warmup.result import WarmUp
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
     """The checkpoint, and what each engine does with it under the conditions of a server.
 
-    `gating` names the engines that decide.
+    `gating` names the engines that decide; `warmups` are theirs, none where none was asked for.
     """
 
     checkpoint: Checkpoint
     runs: tuple[EngineRun, ...]
     gating: frozenset[str]
     conditions: Conditions
+    warmups: tuple["WarmUp", ...] = ()

@@ -1,12 +1,23 @@
 """Every rule on the facts: what they find, and what they could not look at."""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from dflash_audit.diagnosis.spelled import with_spelling
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.facts import Facts
 from dflash_audit.finding import Finding, Skip
-from dflash_audit.rules import CHECKPOINT_RULES, ENGINE_RULES, LAYOUT_RULES, SERVER_RULES, finder
+from dflash_audit.rules import (
+    CHECKPOINT_RULES,
+    ENGINE_RULES,
+    LAYOUT_RULES,
+    SERVER_RULES,
+    WARMUP_RULES,
+    finder,
+)
+
+if TYPE_CHECKING:
+    from dflash_audit.warmup.result import WarmUp
 
 
 def judge(facts: Facts) -> tuple[list[Finding], list[Skip]]:
@@ -17,6 +28,7 @@ def judge(facts: Facts) -> tuple[list[Finding], list[Skip]]:
 
     findings = [finding for run in facts.runs for finding in on(run)]
     findings = with_spelling(findings, facts, on)
+    findings += [finding for warmup in facts.warmups for finding in _warmup_findings(warmup, facts)]
     across = [finding for rule in CHECKPOINT_RULES for finding in finder(rule)(facts, findings)]
     skips = [
         Skip(rule, f"{run.engine}: {run.skipped}")
@@ -24,6 +36,7 @@ def judge(facts: Facts) -> tuple[list[Finding], list[Skip]]:
         if run.skipped
         for rule in (*ENGINE_RULES, *LAYOUT_RULES, *SERVER_RULES)
     ]
+    skips += [skip for warmup in facts.warmups for skip in _warmup_skips(warmup)]
     return findings + across, skips
 
 
@@ -36,3 +49,21 @@ def _engine_findings(run: EngineRun, facts: Facts) -> Iterator[Finding]:
         yield from finder(rule)(run, facts.checkpoint)
     for rule in SERVER_RULES:
         yield from finder(rule)(run, facts.checkpoint, facts.conditions)
+
+
+def _warmup_findings(warmup: "WarmUp", facts: Facts) -> Iterator[Finding]:
+    if warmup.verdict == "skipped":
+        return
+    run = next(run for run in facts.runs if run.engine == warmup.engine)
+    for rule in WARMUP_RULES:
+        yield from finder(rule)(warmup, run)
+
+
+def _warmup_skips(warmup: "WarmUp") -> Iterator[Skip]:
+    """What a warm-up that did not run says nothing of, whether for its reason or the machine's."""
+    reason = warmup.skipped
+    if warmup.death is not None and not warmup.death.by_draft:
+        reason = f"{warmup.death.kind}: {warmup.death.detail}"
+    if reason is not None:
+        for rule in WARMUP_RULES:
+            yield Skip(rule, f"{warmup.engine}: {reason}")

@@ -2,13 +2,16 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.errors import Unreadable
 from dflash_audit.finding import SEVERITIES, Finding, Severity, Skip
 from dflash_audit.sources.checkpoint import Checkpoint, Origin
 from dflash_audit.verdict import Verdict, verdict
+
+if TYPE_CHECKING:
+    from dflash_audit.warmup.result import WarmUp
 
 PASSED: Final = 0
 FOUND: Final = 1
@@ -20,7 +23,9 @@ class Report:
     """One audit.
 
     `runs` stand in the order of the registry, `gating` names those that
-    decide. With an `error` nothing was audited and all else is empty.
+    decide. `warmups` are of the gating engines, None where none was asked for.
+    With an `error` and no `checkpoint` nothing was audited; with both, the
+    warm-up could not be run.
     """
 
     origin: Origin
@@ -29,6 +34,7 @@ class Report:
     gating: frozenset[str] = frozenset()
     findings: tuple[Finding, ...] = ()
     skips: tuple[Skip, ...] = ()
+    warmups: tuple["WarmUp", ...] | None = None
     error: Unreadable | None = None
     fail_on: Severity = "error"
     counts: dict[Severity, int] = field(init=False)

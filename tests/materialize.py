@@ -17,7 +17,7 @@ from typing import Any
 
 from dflash_audit.dtypes import BITS
 
-NOT_THE_CHECKPOINTS = frozenset({"tensors.json", "expected.json", "args.json", "rule.json"})
+NOT_THE_CHECKPOINTS = frozenset({"tensors.json", "expected.json", "args.json", "rule.json", "warmup.json"})
 
 
 def materialize(case: Path, target: Path) -> Path:

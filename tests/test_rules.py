@@ -4,19 +4,25 @@
 elsewhere in `fixtures/`. Their rule.json says the engine that the finding is
 for (null for a rule over all engines) and, for a bad one, a part of a subject;
 where it holds `says`, a part of the message or the hint; `gpu` is another card
-than the default one.
+than the default one. A folder of a rule of the warm-up holds in `warmup.json`
+what a report said of one, seen or thought up.
 """
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
+from materialize import materialize
 from parity.case import FIXTURES, Case
 
 from dflash_audit.cards import CARDS, DEFAULT_CARD
-from dflash_audit.engines import DEFAULT
-from dflash_audit.rules import RULES
+from dflash_audit.engine_run import Conditions
+from dflash_audit.engines import DEFAULT, engine
+from dflash_audit.rules import RULES, WARMUP_RULES, finder
+from dflash_audit.sources.disk import read_path
+from dflash_audit.warmup.result_json import from_dict
 
 FOLDERS = sorted((FIXTURES / "rules").glob("*/*/rule.json"))
 BAD = [path.parent for path in FOLDERS if path.parent.name.startswith("bad-")]
@@ -33,12 +39,23 @@ def wanted(folder: Path) -> dict[str, Any]:
 
 
 def found(folder: Path, scratch: Path) -> list[dict[str, Any]]:
-    """The findings of the folder's rule on its case, for its engine."""
+    """The findings of the folder's rule on its case, or on its warm-up, for its engine."""
+    if folder.parent.name in WARMUP_RULES:
+        return of_warmup(folder, scratch)
     engine = wanted(folder)["engine"]
     case = Case(FIXTURES / wanted(folder)["case"] if "case" in wanted(folder) else folder)
     card = CARDS[wanted(folder).get("gpu", DEFAULT_CARD)]
     report = case.report(scratch, gating=frozenset({engine or DEFAULT}), capability=card)
     return [f for f in report["findings"] if (f["rule"], f["engine"]) == (folder.parent.name, engine)]
+
+
+def of_warmup(folder: Path, scratch: Path) -> list[dict[str, Any]]:
+    """The findings of the folder's rule on its warm-up of the draft of its case."""
+    warmup = from_dict(json.loads((folder / "warmup.json").read_text()))
+    assert warmup.engine == wanted(folder)["engine"]
+    checkpoint = read_path(materialize(FIXTURES / wanted(folder)["case"], scratch))
+    run = engine(warmup.engine).replay(checkpoint, Conditions())
+    return [asdict(finding) for finding in finder(folder.parent.name)(warmup, run)]
 
 
 @pytest.mark.parametrize("folder", BAD, ids=name)

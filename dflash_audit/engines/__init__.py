@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from dflash_audit.engine_run import Conditions, EngineRun
+    from dflash_audit.forward import Forward
     from dflash_audit.sources.checkpoint import Checkpoint
 
 
@@ -17,6 +18,13 @@ class Engine(Protocol):
 
     def replay(self, checkpoint: "Checkpoint", conditions: "Conditions") -> "EngineRun":
         """What the engine does with a checkpoint; never raises for what the checkpoint holds."""
+        ...
+
+    def forward(self, run: "EngineRun") -> "Forward":
+        """What a draft that was built and loaded computes, for a warm-up.
+
+        Raises `Refused` where the engine does, `NotModelled` for what the audit does not replay.
+        """
         ...
 
 

@@ -33,7 +33,7 @@ def document(report: Report) -> dict[str, Any]:
         "engines": [_engine(report, run) for run in report.runs],
         "findings": [_finding(finding) for finding in report.findings],
         "skips": [{"rule": skip.rule, "reason": skip.reason} for skip in report.skips],
-        "warmup": None,
+        "warmup": _warmups(report),
         "error": report.error and {"kind": report.error.kind, "message": report.error.message},
         "summary": {
             "errors": report.counts["error"],
@@ -138,6 +138,15 @@ def _tensor(run: EngineRun, plan: LoadPlan, tensor: Tensor) -> dict[str, Any]:
 
 def _resized(plan: LoadPlan) -> list[dict[str, Any]]:
     return [{"parameter": r.slot.name, "holds": r.slot.whole, "took": r.took} for r in plan.resized()]
+
+
+def _warmups(report: Report) -> list[dict[str, Any]] | None:
+    if report.warmups is None:
+        return None
+    # Only here: an audit without a warm-up does without.
+    from dflash_audit.warmup.result_json import to_dict
+
+    return [to_dict(warmup) for warmup in report.warmups]
 
 
 def _finding(finding: Finding) -> dict[str, Any]:

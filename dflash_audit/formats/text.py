@@ -10,9 +10,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from dflash_audit.byte_count import byte_count
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import SEVERITIES, Finding, Severity
-from dflash_audit.formats import tree_text
+from dflash_audit.formats import tree_text, warmup_text
 from dflash_audit.formats.clean import clean
 from dflash_audit.formats.console import Part, written
 from dflash_audit.formats.screen import Screen
@@ -41,6 +42,8 @@ def _parts(report: Report, screen: Screen) -> Iterator[Part]:
     findings = told(report.findings, [run.engine for run in _gating_first(report)])
     for engines, of_engines in sections(findings).items():
         yield from _section(report, engines, of_engines)
+    if report.warmups:
+        yield from warmup_text.parts(report.warmups)
     if screen.verbose:
         for run in _gating_first(report):
             if run.engine in report.gating:
@@ -65,7 +68,7 @@ def _heading(report: Report) -> Iterator[Text]:
     if read is None:
         return
     files = f"{len(read.files)} file{'' if len(read.files) == 1 else 's'}"
-    sizes = f"{_bytes(read.bytes_read)} read of {_bytes(read.bytes_total)}"
+    sizes = f"{byte_count(read.bytes_read)} read of {byte_count(read.bytes_total)}"
     yield Text(
         f"{_what(report.runs, read.config)}, {len(read.tensors)} tensors in {files} ({sizes})", style="dim"
     )
@@ -136,7 +139,7 @@ def _next(report: Report, counted: Sequence[Finding]) -> Iterator[Part]:
                 yield Text()
         return
     serving = next((run for run in report.runs if run.engine in report.gating and run.serve), None)
-    if serving is not None:
+    if serving is not None and report.error is None:
         yield Text(f"Serve it on {serving.engine} with", style="bold")
         yield " \\\n".join(f"    {clean(option)}" for option in serving.serve) + "\n", ""
 
@@ -168,12 +171,3 @@ def _summary(report: Report, counted: Sequence[Finding]) -> str:
 
 def _counted(number: int, severity: Severity) -> str:
     return f"{number} {severity}{'' if number == 1 else 's'}"
-
-
-def _bytes(number: int) -> str:
-    size = float(number)
-    for unit in ("B", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.2f} GB"

@@ -17,9 +17,13 @@ CONSEQUENCES: Final = frozenset(
         "unfilled-parameter",
         "resized-parameter",
         "lossy-cast",
+        "warmup-died",
     )
 )
 """Rules that tell what happens; of what stands beside them, another rule tells the cause."""
+
+SHOWN_BY: Final[Mapping[str, str]] = {"warmup-unfilled": "unfilled-parameter"}
+"""A rule that shows what comes of another's findings -> that one, whose mends are the same."""
 
 MOST_NAMED: Final = 3
 """Most subjects that stand before a step."""
@@ -90,12 +94,14 @@ def steps(findings: Iterable[Finding]) -> tuple[list[Step], list[Step]]:
     Where a cause is named, the mends of its consequences are the second list. A mend is
     said once, and of the consequences that one module suffers only the first one's.
     """
+    findings = [*findings]
+    rules = {finding.rule for finding in findings}
     causes: dict[str, list[str]] = {}
     rest: dict[str, list[str]] = {}
     seen: set[str] = set()
     worst_first = sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
     for finding in sorted(worst_first, key=lambda finding: finding.rule in CONSEQUENCES):
-        if not finding.hint:
+        if not finding.hint or SHOWN_BY.get(finding.rule) in rules:
             continue
         if finding.rule not in CONSEQUENCES:
             _add(causes, finding)

@@ -74,7 +74,15 @@ CHECKPOINT_RULES: Final = (
 )
 """`find(facts, findings)`: they look at all replays, and at what the others found."""
 
-RULES: Final = (*ENGINE_RULES, *LAYOUT_RULES, *SERVER_RULES, *CHECKPOINT_RULES)
+WARMUP_RULES: Final = (
+    "warmup-unfilled",
+    "warmup-nonfinite",
+    "warmup-candidate-range",
+    "warmup-died",
+)
+"""`find(warmup, run)`: they look at the warm-up of one engine's draft, and at its replay."""
+
+RULES: Final = (*ENGINE_RULES, *LAYOUT_RULES, *SERVER_RULES, *CHECKPOINT_RULES, *WARMUP_RULES)
 """Every rule's id."""
 
 

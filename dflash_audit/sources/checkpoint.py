@@ -75,6 +75,11 @@ class JsonFiles(Mapping[str, dict[str, Any]]):
     def bytes_read(self) -> int:
         return sum(map(len, self._content.values()))
 
+    @property
+    def read(self) -> tuple[str, ...]:
+        """The names of those that were read."""
+        return tuple(self._content)
+
     def looked_up(self, name: str) -> dict[str, Any] | None:
         """A file that was read already; None for any other."""
         return self[name] if name in self and name in self._content else None

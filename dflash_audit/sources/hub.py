@@ -1,6 +1,6 @@
 """A checkpoint in a repo of the Hub, by its JSON files and the headers of its weight files alone.
 
-The only importer of huggingface_hub, of which it takes what 1.31 to 2.x have.
+With `hub_download` the only importer of huggingface_hub, of which both take what 1.31 to 2.x have.
 Nothing is written to its cache. A repo is listed once, and all that is read
 after that is read at the commit of the listing, so a push in between changes nothing.
 """
@@ -90,7 +90,7 @@ def read_repo(repo: Repo) -> Checkpoint:
     Raises `Unreadable`: no-such-source, no-such-repo, gated-repo, no-access,
     no-such-revision, network, bad-answer, not-cached, and what `read_folder` does.
     """
-    with _explained(repo.name):
+    with explained(repo.name):
         validate_repo_id(repo.id)
         return _read_cached(repo) if is_offline_mode() else read_folder(_RemoteFolder(repo))
 
@@ -144,7 +144,7 @@ class _RemoteFolder:
         path = self._prefix + name
         if self._listing.sizes[path] == 0:
             return _Part(b"", 0)  # no range of it can be asked for
-        with _explained(f"{self.name}/{name}"):
+        with explained(f"{self.name}/{name}"):
             return _patiently(lambda: self._request(path, begin, end))
 
     def _request(self, path: str, begin: int, end: int) -> "_Part":
@@ -271,7 +271,7 @@ def _from_http_client(error: Exception) -> bool:
 
 
 @contextmanager
-def _explained(subject: str) -> Iterator[None]:
+def explained(subject: str) -> Iterator[None]:
     """Turn what huggingface_hub raises into an `Unreadable` about `subject`."""
     try:
         yield

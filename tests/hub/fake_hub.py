@@ -199,11 +199,11 @@ class _Handler(BaseHTTPRequestHandler):
         self._ranged(content, headers)
 
     def _ranged(self, content: bytes, headers: dict[str, str]) -> None:
-        asked = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
+        asked = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
         if not asked or self.hub.ignore_range:
             self._answer(200, content, headers, cut=True)
             return
-        begin, end = int(asked[1]), min(int(asked[2]) + 1, len(content))
+        begin, end = int(asked[1]), min(int(asked[2]) + 1 if asked[2] else len(content), len(content))
         if begin >= len(content):
             self._answer(416, b"", {"Content-Range": f"bytes */{len(content)}"})
             return
@@ -244,6 +244,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         with hub.lock:
+            cut = cut and self.command != "HEAD"
             if cut and hub.cut_to is not None and hub.cut_to < len(body) and hub.cuts > 0:
                 hub.cuts -= 1
                 body = body[: hub.cut_to]

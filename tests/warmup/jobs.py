@@ -16,6 +16,7 @@ warm_up = partial(isolation.warm_up, module=CHILD)
 def job(what: str, stage: str = "hidden") -> Job:
     """A job for `children`: do `what` in `stage`."""
     return Job(
+        name="a draft",
         engine="an-engine",
         model_class=stage,
         tree=Tree(),

@@ -1,7 +1,7 @@
 """SGLang, replayed stage by stage on one checkpoint."""
 
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dflash_audit.engine_run import Conditions, EngineRun, FlagNeeded
 from dflash_audit.engines.sglang.architectures import draft_class
@@ -17,6 +17,9 @@ from dflash_audit.quantization.config import Surroundings
 from dflash_audit.quantization.resolve import read_config, settle
 from dflash_audit.refusal import NotModelled, Refusal, Refused, Stage
 from dflash_audit.sources.checkpoint import Checkpoint
+
+if TYPE_CHECKING:
+    from dflash_audit.forward import Forward
 
 SINKS_BACKEND: Final = "trtllm_mha"
 SINKS_FLAG: Final = FlagNeeded(
@@ -46,6 +49,14 @@ class SGLang:
         except NotModelled as unknown:
             progress.run.skipped = unknown.reason
         return progress.run
+
+    def forward(self, run: EngineRun) -> "Forward":
+        """What the draft of `run` computes; see `Engine`."""
+        # Only here: an audit without a warm-up does without.
+        from dflash_audit.engines.sglang.forward import forward_of
+
+        assert run.config is not None and run.model_class is not None  # else it stopped before
+        return forward_of(run.config, run.model_class)
 
     def _stages(self, progress: "_Progress", checkpoint: Checkpoint, conditions: Conditions) -> None:
         run = progress.run

@@ -1,0 +1,209 @@
+"""The options of the command line: their words, their help, and what counts as a wrong one."""
+
+import difflib
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from dflash_audit.cards import CARDS
+from dflash_audit.engines import DEFAULT, ENGINES, LIVE
+from dflash_audit.finding import SEVERITIES, Severity
+from dflash_audit.rules import RULES
+from dflash_audit.warmup.options import BACKENDS, DTYPES, Options
+
+
+def _known(name: str, names: Iterable[str], what: str) -> str:
+    """A name as given; a usage error with the nearest one for a name that is none."""
+    names = [*names]
+    if name in names:
+        return name
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.4)
+    meant = f" Did you mean {near[0]}?" if near else ""
+    raise typer.BadParameter(f"{name} is no {what}.{meant} Known: {', '.join(names)}.")
+
+
+def _engine(name: str) -> str:
+    known = _known(name, [*ENGINES, *LIVE, "all"], "engine")
+    if known in LIVE:
+        installed_version(known)
+    return known
+
+
+def _profile(name: str) -> str:
+    return _known(name, ENGINES, "profile")
+
+
+def installed_version(engine: str = "sglang@installed") -> str:
+    """The version of a live engine that is installed; a usage error without one."""
+    from dflash_audit.engines.sglang_installed.installed import HOW_TO_INSTALL, installed_version
+
+    version = installed_version()
+    if version is None:
+        raise typer.BadParameter(f"{engine} needs an SGLang, and there is none: {HOW_TO_INSTALL}.")
+    return version
+
+
+def one_rank(engines: Iterable[str], tp: int) -> None:
+    """A usage error where a live engine is to build one rank of several."""
+    live = [name for name in engines if name in LIVE]
+    if tp > 1 and live:
+        raise typer.BadParameter(f"{', '.join(live)} builds one rank alone: no --tp")
+
+
+def _card(name: str) -> str:
+    return _known(name.lower(), CARDS, "card")
+
+
+def _rule(name: str) -> str:
+    return _known(name.lower(), RULES, "rule")
+
+
+def _severity(name: str) -> str:
+    return _known(name.lower(), SEVERITIES, "severity")
+
+
+CUDA: Final = re.compile(r"cuda:(0|[1-9][0-9]{0,2})")
+"""One card of several."""
+
+
+def _device(name: str) -> str:
+    name = name.lower()
+    return name if CUDA.fullmatch(name) else _known(name, ("auto", "cpu", "cuda", "cuda:N"), "device")
+
+
+def _dtype(name: str) -> str:
+    return _known(name.lower(), DTYPES, "dtype")
+
+
+def _backend(name: str) -> str:
+    return _known(name.lower(), BACKENDS, "backend")
+
+
+Source = Annotated[
+    str,
+    typer.Argument(
+        help="A checkpoint's folder, one .safetensors file beside its config.json, or a repo of the Hub:"
+        " org/name, org/name@revision, org/name:folder/."
+    ),
+]
+Revision = Annotated[
+    str | None, typer.Option("--revision", help="A branch, tag, commit or PR ref (refs/pr/1) of the repo.")
+]
+Quantization = Annotated[
+    str | None,
+    typer.Option("--quantization", help="The server's --quantization, inherited by a draft without its own."),
+]
+Ranks = Annotated[int, typer.Option("--tp", min=1, help="The server's tensor parallel ranks.")]
+Card = Annotated[
+    str, typer.Option("--gpu", parser=_card, metavar="CARD", help=f"The card: {', '.join(CARDS)}.")
+]
+AttentionBackend = Annotated[
+    str | None,
+    typer.Option("--speculative-draft-attention-backend", metavar="NAME", help="The server's option."),
+]
+EnginesThatGate = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--engine",
+        parser=_engine,
+        metavar="NAME",
+        help=f"An engine that decides the exit code: {', '.join(ENGINES)}, all (of these),"
+        f" or {', '.join(LIVE)}, which is run itself and takes its time."
+        f" Repeatable. Default: {DEFAULT}.",
+    ),
+]
+FailOn = Annotated[
+    Severity,
+    typer.Option(
+        "--fail-on", parser=_severity, metavar="SEVERITY", help="What exits 1: error, warning or note."
+    ),
+]
+Engine = Annotated[str, typer.Option("--engine", parser=_engine, metavar="NAME", help="An engine, or all.")]
+Folders = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="FOLDER...",
+        exists=True,
+        file_okay=False,
+        help="Checkpoints, recorded cases, or folders of them. Default: the fixtures of this checkout.",
+    ),
+]
+Profile = Annotated[
+    str | None,
+    typer.Option(
+        "--engine",
+        parser=_profile,
+        metavar="NAME",
+        help="The profile to hold the installed SGLang against. Default: that of its version.",
+    ),
+]
+Rule = Annotated[str, typer.Argument(parser=_rule, metavar="RULE", help="A rule's name.")]
+
+DEFAULTS: Final = Options()
+
+WarmUp = Annotated[
+    bool,
+    typer.Option(
+        "--warmup",
+        help="Run the draft of each deciding engine forward too, in a process of its own, with poison in what"
+        " nothing fills. A repo is downloaded for it. The options below are for it alone.",
+    ),
+]
+Device = Annotated[
+    str | None,
+    typer.Option(
+        "--device", parser=_device, metavar="DEVICE", help="auto (a GPU if there is one), cpu, cuda, cuda:N."
+    ),
+]
+Dtype = Annotated[
+    str | None,
+    typer.Option(
+        "--dtype", parser=_dtype, metavar="DTYPE", help=f"{', '.join(DTYPES)}. Default: {DEFAULTS.dtype}."
+    ),
+]
+Runs = Annotated[
+    str | None,
+    typer.Option(
+        "--backend",
+        parser=_backend,
+        metavar="BACKEND",
+        help="reference (plain PyTorch), sglang (the installed one), or auto: sglang on a GPU that has it.",
+    ),
+]
+Blocks = Annotated[
+    int | None,
+    typer.Option("--blocks", min=1, help=f"So many blocks are drafted. Default: {DEFAULTS.blocks}."),
+]
+Context = Annotated[
+    int | None,
+    typer.Option("--context", min=1, help=f"Tokens before the first block. Default: {DEFAULTS.context}."),
+]
+Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Of the inputs; no verdict depends on it.")]
+Timeout = Annotated[
+    int | None,
+    typer.Option("--timeout", min=1, help=f"Seconds for one engine. Default: {DEFAULTS.timeout}."),
+]
+Provoke = Annotated[
+    bool,
+    typer.Option("--provoke", help="Run once more with an id out of range, to see what a server would meet."),
+]
+
+
+def warm_up_options(asked: bool, provoke: bool, **given: Any) -> Options | None:
+    """How to warm up, None where nobody asked; `given` are the options by name, None where left out."""
+    chosen = {name: value for name, value in given.items() if value is not None}
+    if not asked:
+        for name in (*chosen, *(["provoke"] if provoke else [])):
+            raise typer.BadParameter(f"--{name} is for a warm-up: add --warmup.")
+        return None
+    # Only here, because only a warm-up needs it.
+    from dflash_audit.warmup.extra import missing
+
+    if (told := missing()) is not None:
+        print(f"dflash-audit: {told}", file=sys.stderr)
+        raise typer.Exit(2)
+    return Options(provoke=provoke, **chosen)

@@ -1,0 +1,50 @@
+"""The warm-ups for a person in a terminal: the verdict of each engine, where it ran, what it met."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from rich.padding import Padding
+from rich.text import Text
+
+from dflash_audit.byte_count import byte_count
+from dflash_audit.formats.clean import clean
+
+if TYPE_CHECKING:
+    from dflash_audit.warmup.result import Death, Verdict, WarmUp
+
+WORDS: Final[dict["Verdict", tuple[str, str]]] = {
+    "pass": ("runs", "bold green"),
+    "fail": ("does not run as it should", "bold red"),
+    "skipped": ("not run", "yellow"),
+}
+
+
+def parts(warmups: Sequence["WarmUp"]) -> Iterator[Text | Padding]:
+    """A heading, and for each warm-up its verdict over some lines."""
+    yield Text("\nWarm-up", style="bold")
+    for warmup in warmups:
+        yield Text.assemble(f"  {warmup.engine}  ", WORDS[warmup.verdict])
+        for told in _told(warmup):
+            yield Padding(Text(clean(told)), (0, 0, 0, 4), expand=False)
+
+
+def _told(warmup: "WarmUp") -> Iterator[str]:
+    if warmup.skipped is not None:
+        yield warmup.skipped
+        return
+    if warmup.death is not None:
+        yield _death(warmup.death)
+    else:
+        seconds = sum(stage.seconds for stage in warmup.stages)
+        peak = f", at most {byte_count(warmup.peak_bytes)}" if warmup.peak_bytes is not None else ""
+        yield f"{warmup.backend} on {warmup.device} in {warmup.dtype}, {seconds:.1f} s{peak}"
+    if warmup.reached:
+        yield f"NaN or infinities in {', '.join(warmup.reached)}"
+    if warmup.provoked is not None:
+        yield f"provoked with an id out of range: {_death(warmup.provoked)}"
+    if warmup.survived:
+        yield "provoked with an id out of range: nothing stopped it"
+
+
+def _death(death: "Death") -> str:
+    return f"{death.kind} in the stage {death.stage}: {death.detail}"
