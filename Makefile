@@ -27,6 +27,7 @@ bench: $(VENV)/.audit
 
 records:
 	$(or $(SGLANG_PYTHON),$(error give SGLANG_PYTHON=…, a Python that holds sglang==0.5.23)) scripts/record_cases.py fixtures/cases fixtures/fuzz
+	$(SGLANG_PYTHON) scripts/record_reference.py fixtures/reference/sglang.safetensors
 
 clean:
 	rm -rf $(VENV) .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -119,7 +119,7 @@ FAMILIES: Final[dict[str, Config]] = {
     ),
     "laguna-per-head": draft("DFlashLagunaForCausalLM", gating="per-head"),
     "laguna-per-element": draft(
-        "DFlashLagunaForCausalLM", gating="per-element", **sliding("full", "sliding")
+        "DFlashLagunaForCausalLM", gating="per-element", use_gemma_norm=True, **sliding("full", "sliding")
     ),
     "dspark-vanilla": draft("Qwen3DSparkModel", **markov("vanilla")),
     "dspark-gated": draft("Qwen3DSparkModel", CONVOLUTION, **markov("gated")),
