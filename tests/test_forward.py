@@ -10,10 +10,8 @@ from dflash_audit.forward import (
     Convolution,
     Domino,
     Forward,
-    Frequencies,
     Layer,
     LiLiCorr,
-    LongFrequencies,
     Markov,
     Selector,
     Swiglu,
@@ -213,7 +211,8 @@ def test_nemotron() -> None:
 def test_rope_of_a_part_of_a_head() -> None:
     rope = read(partial_rotary_factor=0.25, rope_is_neox_style=False, rope_theta=100.0).attention.rope
     assert (rope.rotary_dim, rope.neox) == (4, False)
-    assert rope.frequencies == Frequencies((1.0, pytest.approx(0.1)))
+    assert list(rope.frequencies.inverse) == pytest.approx([1.0, 0.1])
+    assert rope.frequencies.magnitude == 1.0
 
 
 def test_longrope_has_two_sets_of_frequencies() -> None:
@@ -226,16 +225,18 @@ def test_longrope_has_two_sets_of_frequencies() -> None:
         "original_max_position_embeddings": 64,
     }
     rope = read(rope_parameters=scaling, max_position_embeddings=4096).attention.rope
-    magnitude = math.sqrt(1 + math.log(64) / math.log(64))
-    assert rope.frequencies == Frequencies((1.0, pytest.approx(0.05)), pytest.approx(magnitude))
-    long = Frequencies((0.25, pytest.approx(0.02)), pytest.approx(magnitude))
-    assert rope.long == LongFrequencies(64, long)
+    assert rope.long is not None and rope.long.after == 64
+    assert list(rope.frequencies.inverse) == pytest.approx([1.0, 0.05])
+    assert list(rope.long.frequencies.inverse) == pytest.approx([0.25, 0.02])
+    magnitudes = [rope.frequencies.magnitude, rope.long.frequencies.magnitude]
+    # 64 times the original 64 positions: sqrt(1 + 1).
+    assert magnitudes == pytest.approx([math.sqrt(2)] * 2)
 
 
 @pytest.mark.parametrize("theta, fast", [(0, math.inf), (1e308, 0.0)])
 def test_a_base_that_gives_no_frequencies_is_none_of_pythons_errors(theta: float, fast: float) -> None:
     rope = read(rope_theta=theta, head_dim=4).attention.rope
-    assert rope.frequencies.inverse == (1.0, pytest.approx(fast, abs=1e-150))
+    assert list(rope.frequencies.inverse) == pytest.approx([1.0, fast], abs=1e-150)
 
 
 def test_a_class_that_is_not_replayed() -> None:
