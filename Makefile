@@ -31,6 +31,8 @@ selfcheck:
 records:
 	$(or $(SGLANG_PYTHON),$(error give SGLANG_PYTHON=…, a Python that holds sglang==0.5.23)) scripts/record_cases.py fixtures/cases fixtures/fuzz
 	$(SGLANG_PYTHON) scripts/record_fills.py fixtures/cases fixtures/fuzz fixtures/random fixtures/regressions
+	$(SGLANG_PYTHON) scripts/record_reference.py fixtures/reference/sglang.safetensors
+	$(SGLANG_PYTHON) scripts/record_unpacked.py fixtures/unpacked
 
 clean:
 	rm -rf $(VENV) .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -81,7 +81,9 @@ class Swiglu:
 class Convolution:
     """The grouped dynamic convolutions around attention and MLP: `kernel` taps, `group` channels a number.
 
-    A row sees the rows before it in its run of `block_size`.
+    A row sees the rows before it in its run of `block_size` rows, counted through all requests: where
+    that is not the number of a block's rows, as in a DSpark draft that does not sample from its anchor,
+    a run goes on into the next request.
     """
 
     kernel: int

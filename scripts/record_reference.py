@@ -9,7 +9,8 @@ the context, the block, and what proposes the tokens: the selector, Markov,
 Domino and LiLiCorr code of the release. Attention is SGLang's Triton kernel
 under Triton's interpreter. Replaced: the KV pool (plain tensors), the target's
 embedding and head (random). Rotary embeddings come from the real `get_rope`, with
-the table in float32 as on a GPU.
+the table in float32 as on a GPU. The seed of fixtures/ is run in bfloat16, as served,
+from its own file by the class's own `load_weights`.
 """
 
 import argparse
@@ -26,7 +27,7 @@ from types import SimpleNamespace
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "reference")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 os.environ.update(
     CUDA_VISIBLE_DEVICES="",
@@ -43,7 +44,7 @@ stub = sys.modules.setdefault("common_ops", types.ModuleType("common_ops"))
 stub.__file__ = "<none>"
 
 import torch  # noqa: E402
-from families import (  # noqa: E402
+from reference.families import (  # noqa: E402
     BLOCKS,
     CONTEXT,
     FAMILIES,
@@ -54,8 +55,9 @@ from families import (  # noqa: E402
     SEED,
     draft,
 )
-from random_draft import draft_of, random_weight  # noqa: E402
-from safetensors.torch import save_file  # noqa: E402
+from reference.random_draft import FIXTURES, draft_of, random_weight  # noqa: E402
+from reference.zlab_cases import SEED_DRAFT, case, in_dtype  # noqa: E402
+from safetensors.torch import load_file, save_file  # noqa: E402
 
 from dflash_audit.warmup.reference import Inputs, random_inputs  # noqa: E402
 
@@ -79,12 +81,16 @@ def hf_config(config: dict[str, Any]) -> Any:
     return read.hf_config
 
 
-def build(config: dict[str, Any], tensors: Tensors) -> Any:
-    """The real class of a draft, in float32, filled with `tensors` by parameter name."""
+def build(config: dict[str, Any]) -> Any:
+    """The real class of a draft, in torch's default dtype."""
     from sglang.srt.models.registry import ModelRegistry
 
     cls, _ = ModelRegistry.resolve_model_cls(config["architectures"])
-    model = cls(config=hf_config(config), quant_config=None)
+    return cls(config=hf_config(config), quant_config=None).eval()
+
+
+def filled(model: Any, tensors: Tensors) -> Any:
+    """`model` with `tensors` by parameter name."""
     parameters = dict(model.named_parameters())
     assert set(parameters) == set(tensors), set(parameters) ^ set(tensors)
     for name, parameter in parameters.items():
@@ -94,7 +100,7 @@ def build(config: dict[str, Any], tensors: Tensors) -> Any:
             module.refresh_gemma_weight()
     if model.lilicorr is not None:
         model.lilicorr.materialize_inference_buffers(torch.device("cpu"), torch.float32)
-    return model.eval()
+    return model
 
 
 class KernelAttention:
@@ -117,21 +123,22 @@ class KernelAttention:
         windowed = window is not None and window > -1
         kept = torch.minimum(self.lengths, torch.tensor(window)) if windowed else self.lengths
         ends = list(zip(self.lengths.tolist(), kept.tolist(), strict=True))
-        heads = layer.tp_q_head_num
+        heads, dtype = layer.tp_q_head_num, q.dtype
+        # In float32: Triton's interpreter multiplies no bfloat16.
         q, k, v = (
-            part.reshape(-1, n, layer.head_dim).contiguous()
+            part.reshape(-1, n, layer.head_dim).float().contiguous()
             for part, n in ((q, heads), (k, layer.tp_k_head_num), (v, layer.tp_v_head_num))
         )
         out = torch.empty_like(q)
         extend_attention_fwd(
-            q, k, v, out, *self.context[layer.layer_id],
+            q, k, v, out, *(part.float() for part in self.context[layer.layer_id]),
             torch.arange(len(ends) + 1, dtype=torch.int32) * self.rows,
             torch.tensor([0, *kept.cumsum(0).tolist()], dtype=torch.int32),
             torch.cat([torch.arange(end - count, end) for end, count in ends]),
             None, layer.attn_type != AttentionType.ENCODER_ONLY, None, self.rows, 1.0, 1.0,
             sm_scale=layer.scaling, sliding_window_size=window if windowed else -1, sinks=sinks,
         )  # fmt: skip
-        return out.view(-1, heads * layer.head_dim)
+        return out.view(-1, heads * layer.head_dim).to(dtype)
 
 
 def hidden_states(model: Any, inputs: Inputs, rows: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -273,13 +280,25 @@ def families() -> Iterator[tuple[str, torch.Tensor]]:
     for name, config in FAMILIES.items():
         made = draft_of(config)
         inputs = random_inputs(made.forward, SEED, BLOCKS, CONTEXT, torch.float32, torch.device("cpu"))
-        model = build(config, made.weights.tensors)
+        model = filled(build(config), made.weights.tensors)
         context, hidden = hidden_states(model, inputs, made.forward.rows)
         yield f"{name}/context", context
         yield f"{name}/hidden", hidden
         for part, tensor in proposal(model, inputs, context, hidden).items():
             yield f"{name}/{part}", tensor
         print(name, flush=True)
+
+
+def seed() -> Iterator[tuple[str, torch.Tensor]]:
+    config, made, inputs = case(SEED_DRAFT)
+    inputs = in_dtype(inputs, torch.bfloat16)
+    torch.set_default_dtype(torch.bfloat16)
+    model = build(config)
+    torch.set_default_dtype(torch.float32)
+    model.load_weights(load_file(FIXTURES / SEED_DRAFT / "model.safetensors").items())
+    context, hidden = hidden_states(model, inputs, made.forward.rows)
+    yield f"{SEED_DRAFT}/hidden", hidden
+    yield f"{SEED_DRAFT}/tokens", proposal(model, inputs, context, hidden)["tokens"]
 
 
 def ropes() -> Iterator[tuple[str, torch.Tensor]]:
@@ -312,7 +331,7 @@ def main() -> None:
     target = parser.parse_args().file
     begin()
     with torch.inference_mode():
-        recorded = {name: tensor.contiguous() for name, tensor in (*ropes(), *families())}
+        recorded = {name: tensor.contiguous() for name, tensor in (*ropes(), *families(), *seed())}
     target.parent.mkdir(parents=True, exist_ok=True)
     recorded = {
         name: tensor.to(torch.int32) if tensor.dtype == torch.int64 else tensor.float()

@@ -80,6 +80,20 @@ NEMOTRON: Final = {
     "eagle_aux_hidden_state_layer_ids": [2, 5],
     "quantization_config": {"quant_method": "modelopt", "quant_algo": "W4A16_NVFP4", "group_size": 16},
 }
+YARN: Final = {
+    "rope_theta": 10000.0,
+    "rope_type": "yarn",
+    "factor": 4.0,
+    "original_max_position_embeddings": 128,
+}
+LLAMA3: Final = {
+    "rope_theta": 10000.0,
+    "rope_type": "llama3",
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 128,
+}
 SELECTOR: Final = {"selector_rank": 8, "selector_top_k": 4}
 
 FAMILIES: Final[dict[str, Config]] = {
@@ -97,13 +111,15 @@ FAMILIES: Final[dict[str, Config]] = {
     "dflash-swigluoai": draft("DFlashDraftModel", hidden_act="swigluoai", swiglu_alpha=1.7, swiglu_limit=0.5),
     "dflash-sinks": draft("DFlashDraftModel", {"attention_sink_bias": True, "attention_value_scale": 0.7}),
     "dflash-partial-rope": draft("DFlashDraftModel", partial_rotary_factor=0.5, rope_is_neox_style=False),
+    "dflash-yarn": draft("DFlashDraftModel", rope_parameters=YARN),
+    "dflash-llama3": draft("DFlashDraftModel", rope_parameters=LLAMA3),
     "dflash2": draft("DFlash2DraftModel", {**SELECTOR, **CONVOLUTION}, **sliding("full", "sliding")),
     "dflash2-capped": draft(
         "DFlash2DraftModel", {**SELECTOR, "output_multiplier": 2.5, "final_logit_softcapping": 3.0}
     ),
     "laguna-per-head": draft("DFlashLagunaForCausalLM", gating="per-head"),
     "laguna-per-element": draft(
-        "DFlashLagunaForCausalLM", gating="per-element", **sliding("full", "sliding")
+        "DFlashLagunaForCausalLM", gating="per-element", use_gemma_norm=True, **sliding("full", "sliding")
     ),
     "dspark-vanilla": draft("Qwen3DSparkModel", **markov("vanilla")),
     "dspark-gated": draft("Qwen3DSparkModel", CONVOLUTION, **markov("gated")),
@@ -128,14 +144,8 @@ ROPES: Final[dict[str, Config]] = {
     "linear": {"rope_type": "linear", "factor": 4.0},
     "dynamic": {"rope_type": "dynamic", "factor": 4.0},
     "dynamic-alpha": {"rope_type": "dynamic", "alpha": 100.0},
-    "llama3": {
-        "rope_type": "llama3",
-        "factor": 8.0,
-        "low_freq_factor": 1.0,
-        "high_freq_factor": 4.0,
-        "original_max_position_embeddings": 128,
-    },
-    "yarn": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 128},
+    "llama3": LLAMA3,
+    "yarn": YARN,
     "yarn-scaled": {
         "rope_type": "yarn",
         "factor": 8.0,

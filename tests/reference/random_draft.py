@@ -17,14 +17,16 @@ from dflash_audit.engines.sglang.model_config import derive
 from dflash_audit.engines.sglang.profile import NEXT
 from dflash_audit.forward import Forward
 from dflash_audit.hf_config import as_engine_sees
-from dflash_audit.tree import Tree
+from dflash_audit.tree import FUSED, Tree
 from dflash_audit.warmup.linear import DenseLinear
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 
+Config = dict[str, Any]
 
-def config_of(folder: Path) -> dict[str, Any]:
-    config: dict[str, Any] = json.loads((folder / "config.json").read_text())
+
+def config_of(folder: Path) -> Config:
+    config: Config = json.loads((folder / "config.json").read_text())
     return config
 
 
@@ -39,33 +41,36 @@ class Draft:
 
 @dataclass
 class RandomWeights:
-    """Fills what the reference asks for; `asked` are the names, in order."""
+    """What the reference asks for; `read` are the parameters it got, `linears` the layers in order."""
 
     tensors: dict[str, torch.Tensor]
-    asked: list[str] = field(default_factory=list)
+    read: set[str] = field(default_factory=set)
+    linears: list[str] = field(default_factory=list)
 
     def parameter(self, full_name: str) -> torch.Tensor:
-        self.asked.append(full_name)
+        self.read.add(full_name)
         return self.tensors[full_name]
 
     def linear(self, module_name: str) -> DenseLinear:
-        self.asked.append(f"{module_name}.weight")
-        return DenseLinear(self.tensors[f"{module_name}.weight"], self.tensors.get(f"{module_name}.bias"))
+        self.linears.append(module_name)
+        bias = f"{module_name}.bias"
+        has_bias = bias in self.tensors
+        return DenseLinear(
+            self.parameter(f"{module_name}.weight"), self.parameter(bias) if has_bias else None
+        )
 
 
-def draft_of(config: dict[str, Any], dtype: torch.dtype = torch.float32) -> Draft:
+def draft_of(config: Config) -> Draft:
     """Build the dense draft of a config; `quantization_config` decides its kind and not its weights."""
     seen = derive(as_engine_sees(config))
     drafted = draft_class(seen)
     tree = build(drafted, NEXT, seen, None, Conditions()).tree
-    tensors = {
-        name: random_weight(name, parameter.shape).to(dtype) for name, _, parameter in tree.parameters()
-    }
+    tensors = {name: random_weight(name, parameter.shape) for name, _, parameter in tree.parameters()}
     return Draft(forward_of(seen, drafted.name), tree, RandomWeights(tensors))
 
 
 def random_weight(name: str, shape: tuple[int, ...]) -> torch.Tensor:
-    """Numbers of a trained weight's size, from its name; rounded to bfloat16, so that all dtypes agree on them."""
+    """Numbers of a trained weight's size, from its name, rounded to bfloat16 so that dtypes agree on them."""
     generator = torch.Generator().manual_seed(zlib.crc32(name.encode()))
     numbers = torch.randn(shape, generator=generator)
     if "norm" in name and name.endswith("weight"):
@@ -75,3 +80,32 @@ def random_weight(name: str, shape: tuple[int, ...]) -> torch.Tensor:
     else:
         numbers = 0.3 * numbers
     return numbers.bfloat16().float()
+
+
+def cosine(ours: torch.Tensor, theirs: torch.Tensor) -> float:
+    """The mean cosine of the vectors in the last dimension."""
+    return float(torch.cosine_similarity(ours.double(), theirs.double(), dim=-1).mean())
+
+
+def split(tree: Tree, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The tensors as a checkpoint names them: fused layers' parameters apart."""
+    parts = {}
+    for full_name, module, parameter in tree.parameters():
+        stem, _, last = module.name.rpartition(".")
+        if module.linear is None or last not in FUSED:
+            parts[full_name] = tensors[full_name]
+            continue
+        shards = tensors[full_name].split(module.linear.output_sizes)
+        names = (f"{stem}.{shard}.{parameter.name}" for shard in FUSED[last])
+        parts |= dict(zip(names, shards, strict=True))
+    return parts
+
+
+def fuse(tree: Tree, parts: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The reverse of `split`."""
+    tensors = {}
+    for full_name, module, parameter in tree.parameters():
+        stem, _, last = module.name.rpartition(".")
+        names = [f"{stem}.{shard}.{parameter.name}" for shard in FUSED.get(last, ())]
+        tensors[full_name] = torch.cat([parts[name] for name in names]) if names else parts[full_name]
+    return tensors

@@ -35,7 +35,8 @@ def lattice(
         [requests, slots, previous, next]; the first slot's rows are all the anchor's.
     """
     states = _states(modules, head, candidates, hidden, embedding)
-    bias = attention_bias(head, *_bias_tables(modules, hidden.dtype), slots=hidden.shape[1])
+    relative, same = _bias_tables(modules, hidden.dtype)
+    bias = modules.watch.module(NAME, attention_bias(head, relative, same, slots=hidden.shape[1]))
     for index in range(head.layers):
         states = _layer(modules, f"{NAME}.layers.{index}", head, states, bias)
     states = modules.plain_norm(f"{NAME}.output_norm", states).unflatten(1, (-1, head.top_k))
