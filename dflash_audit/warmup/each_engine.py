@@ -1,7 +1,7 @@
 """The warm-up of every engine that gates, one after the other. Imports no torch."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dflash_audit.engine_run import Conditions, EngineRun
@@ -28,7 +28,8 @@ def warm_up_engines(
     """
     skips = {run.engine: _skip(run, conditions) for run in runs}
     folder = Path() if all(skips.values()) else local_copy(checkpoint)
-    return tuple(_warm_up(run, skips[run.engine], checkpoint.id, folder, options) for run in runs)
+    here = _Here(checkpoint.id, folder, conditions, options)
+    return tuple(_warm_up(run, skips[run.engine], here) for run in runs)
 
 
 def _skip(run: EngineRun, conditions: Conditions) -> str | None:
@@ -42,10 +43,21 @@ def _skip(run: EngineRun, conditions: Conditions) -> str | None:
     return None
 
 
-def _warm_up(run: EngineRun, skip: str | None, name: str, folder: Path, options: Options) -> WarmUp:
+@dataclass(frozen=True, slots=True)
+class _Here:
+    """What all engines' warm-ups share: the checkpoint's name and files, the server's options, the user's."""
+
+    name: str
+    folder: Path
+    conditions: Conditions
+    options: Options
+
+
+def _warm_up(run: EngineRun, skip: str | None, here: _Here) -> WarmUp:
+    options = here.options
     try:
         if skip is None:
-            return _run(_job(run, engine(run.engine).forward(run), name, folder, options), options)
+            return _run(_job(run, engine(run.engine).forward(run), here), options)
     except NotModelled as unknown:
         skip = unknown.reason
     except Refused as refused:
@@ -53,22 +65,25 @@ def _warm_up(run: EngineRun, skip: str | None, name: str, folder: Path, options:
     return WarmUp(run.engine, options.backend, options.device, options.dtype, skipped=skip)
 
 
-def _job(run: EngineRun, forward: Forward, name: str, folder: Path, options: Options) -> Job:
+def _job(run: EngineRun, forward: Forward, here: _Here) -> Job:
+    options = here.options
     assert run.model_class is not None and run.tree is not None and run.plan is not None
     return Job(
-        name=name,
+        name=here.name,
         engine=run.engine,
         model_class=run.model_class,
         tree=run.tree,
         plan=run.plan,
         forward=forward,
-        folder=folder,
+        folder=here.folder,
         device=options.device,
         dtype=options.dtype,
         backend=options.backend,
         blocks=options.blocks,
         context=options.context,
         seed=options.seed,
+        quantization=here.conditions.quantization,
+        attention_backend=here.conditions.attention_backend,
     )
 
 

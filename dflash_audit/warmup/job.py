@@ -14,7 +14,8 @@ class Job:
 
     `forward` is what the engine's draft computes, a `dflash_audit.forward.Forward`.
     `folder` holds the weight files that the plan's tensors name. `device`,
-    `backend` and the rest are as in `Options`, `auto` included. `provoke` is the
+    `backend` and the rest are as in `Options`, `auto` included. `quantization` and
+    `attention_backend` are the server's, as in `Conditions`. `provoke` is the
     run with an id out of range and nothing that keeps it from indexing. `against` is
     another draft of the same forward pass to hold this one against; `name` is what a
     report calls a draft.
@@ -33,5 +34,7 @@ class Job:
     blocks: int
     context: int
     seed: int
+    quantization: str | None = None
+    attention_backend: str | None = None
     provoke: bool = False
     against: "Job | None" = None

@@ -48,7 +48,7 @@ def main(folder: str, name: str) -> None:
     live = run_live(LiveDraft(folder, forward.rows, forward.first_slot), inputs, watch)
     said = {
         "stages": [stage.name for stage in watch.stages],
-        "sources": sorted({module for module, _ in watch.sources}),
+        "sources": sorted(watch.sources),
         "finite": bool(torch.isfinite(live.hidden).all()),
         "hidden": live.hidden.float().tolist(),
     }

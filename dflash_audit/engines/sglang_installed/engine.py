@@ -1,7 +1,7 @@
 """The engine `sglang@installed`."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.engines.sglang_installed.folder import as_folder
@@ -9,6 +9,9 @@ from dflash_audit.engines.sglang_installed.installed import HOW_TO_INSTALL, inst
 from dflash_audit.engines.sglang_installed.process import ENGINE, Job, Process, failed
 from dflash_audit.engines.sglang_installed.reading import read_record
 from dflash_audit.sources.checkpoint import Checkpoint
+
+if TYPE_CHECKING:
+    from dflash_audit.forward import Forward
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,14 @@ class InstalledSGLang:
             raise failed("it builds one rank alone, so it takes no --tp")
         with Process(conditions.capability) as process:
             return replay_in(process, checkpoint, conditions)
+
+    def forward(self, run: EngineRun) -> "Forward":
+        """What the draft of `run` computes; see `Engine`. Its config is read as the profiles read it."""
+        # Only here: an audit without a warm-up does without.
+        from dflash_audit.engines.sglang.forward import forward_of
+
+        assert run.config is not None and run.model_class is not None  # else it stopped before
+        return forward_of(run.config, run.model_class)
 
 
 def replay_in(process: Process, checkpoint: Checkpoint, conditions: Conditions) -> EngineRun:

@@ -1,0 +1,76 @@
+"""A warm-up on the backend sglang: the installed engine's own draft, poisoned, loaded and run by itself."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+import torch
+
+from dflash_audit.refusal import NotModelled
+from dflash_audit.tree import Module
+from dflash_audit.warmup.events import Teller
+from dflash_audit.warmup.job import Job
+from dflash_audit.warmup.reached import reached_outputs
+from dflash_audit.warmup.reference import Inputs, Outputs, random_inputs
+from dflash_audit.warmup.result import Source, WarmUp
+from dflash_audit.warmup.sglang_live.entry import LiveDraft, run_live
+from dflash_audit.warmup.watch import Watch
+
+DTYPE: Final = "bfloat16"
+
+
+def sglang_pass(job: Job, device: torch.device, tell: Teller) -> WarmUp:
+    """Run the job's draft as the installed SGLang does, twice where non-finite numbers reach an output.
+
+    Raises:
+        NotModelled: a dtype that a server does not build drafts in, a comparison, or
+            a scheme that SGLang runs on a GPU alone.
+    """
+    if job.dtype != DTYPE:
+        raise NotModelled(f"the backend sglang runs in {DTYPE}, as a server does")
+    if job.against is not None:
+        raise NotModelled("drafts are compared on the backend reference")
+    inputs = random_inputs(job.forward, job.seed, job.blocks, job.context, torch.bfloat16, device)
+    if job.provoke:
+        inputs = replace(inputs, anchors=torch.full_like(inputs.anchors, inputs.embedding.shape[0]))
+    watch = Watch(tell)
+    outputs = _run(job, inputs, watch)
+    reached = reached_outputs(watch.stages)
+    return WarmUp(
+        job.engine,
+        "sglang",
+        str(device),
+        job.dtype,
+        stages=tuple(watch.stages),
+        reached=reached,
+        sources=_sources(job, inputs, tell) if reached else (),
+        out_of_range=outputs.out_of_range,
+    )
+
+
+def _run(job: Job, inputs: Inputs, watch: Watch) -> Outputs:
+    rows, first = job.forward.rows, job.forward.first_slot
+    draft = LiveDraft(str(job.folder), rows, first, job.quantization, job.attention_backend)
+    try:
+        return run_live(draft, inputs, watch)
+    except NotImplementedError as error:
+        raise NotModelled(str(error)) from error
+
+
+def _sources(job: Job, inputs: Inputs, tell: Teller) -> tuple[Source, ...]:
+    """What made non-finite numbers, with the parameters there that the plan leaves unfilled, read or not."""
+    watch = Watch(tell, mend=True)
+    _run(job, inputs, watch)
+    return tuple(
+        Source(name, stage, tuple(_unfilled(job, job.tree.modules[name])))
+        for name, stage in watch.sources.items()
+        if name in job.tree.modules
+    )
+
+
+def _unfilled(job: Job, module: Module) -> Iterator[str]:
+    missing = job.plan.missing()
+    for parameter in module.parameters:
+        name = f"{module.name}.{parameter.name}"
+        for shard in missing.get(name, ()):
+            yield name if shard == "all" else f"{name}[{shard}]"
