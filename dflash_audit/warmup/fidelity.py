@@ -1,6 +1,5 @@
 """How far a draft is from the one that it was made from: its unpacked weights, and what it computes."""
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -9,8 +8,10 @@ import torch
 
 from dflash_audit.loadplan import Shard
 from dflash_audit.tree import FUSED, Module
+from dflash_audit.warmup.drift import drift
 from dflash_audit.warmup.reference import Outputs
 from dflash_audit.warmup.result import Drift, Fidelity
+from dflash_audit.warmup.stored_form import stored_form
 from dflash_audit.warmup.watch import Watch
 from dflash_audit.warmup.weights import Weights
 
@@ -63,34 +64,14 @@ def _norm(weights: Weights, module: Module) -> torch.Tensor:
 def _drifts(module: Module, own: Weights, other: Weights) -> Iterator[Drift]:
     """Compare one linear of both drafts, each of its fused matrices for itself.
 
-    A matrix that is all zeros in `other` is passed over.
+    A matrix that is all zeros in `other`, or not finite in one of them, is passed over.
     """
-    ours, theirs = own.linear(module.name).weight.float(), other.linear(module.name).weight.float()
-    bits = _bits(module)
+    ours, theirs = own.linear(module.name).weight, other.linear(module.name).weight
+    form = stored_form(module)
     for name, start, rows in _matrices(module):
-        found = _drift(name, bits, ours[start : start + rows], theirs[start : start + rows])
+        found = drift(name, form, ours[start : start + rows], theirs[start : start + rows])
         if found is not None:
             yield found
-
-
-def _drift(name: str, bits: float, ours: torch.Tensor, theirs: torch.Tensor) -> Drift | None:
-    """Of two matrices [outputs, inputs]; rows without any weight say nothing of a scale."""
-    power = theirs.square().sum(-1)
-    alive = power > 0
-    if not bool(alive.any()):
-        return None
-    ours, theirs, power = ours[alive], theirs[alive], power[alive]
-    difference = ours - theirs
-    error = math.sqrt(float(difference.square().sum() / power.sum()))
-    gain = (ours * theirs).sum(-1) / power
-    shift = difference.mean(-1) / (power / theirs.shape[-1]).sqrt()
-    return Drift(
-        matrix=name,
-        bits=bits,
-        error=error,
-        gain=float(gain[(gain - 1).abs().argmax()]),
-        shift=float(shift.abs().max()),
-    )
 
 
 def _matrices(module: Module) -> Iterator[tuple[str, int, int]]:
@@ -105,28 +86,16 @@ def _matrices(module: Module) -> Iterator[tuple[str, int, int]]:
         start += rows
 
 
-WEIGHTS: Final = ("weight_packed", "qweight", "weight")
-
-
-def _bits(module: Module) -> float:
-    """Bits of a stored weight of a linear: those of its numbers as they lie in memory."""
-    linear = module.linear
-    assert linear is not None
-    stored = {parameter.name: parameter for parameter in module.parameters}
-    parameter = next(stored[name] for name in WEIGHTS if name in stored)
-    size = torch.empty(0, dtype=getattr(torch, parameter.dtype)).element_size()
-    numbers = linear.input_size_per_partition * linear.output_size_per_partition
-    return 8.0 * float(size) * math.prod(parameter.shape) / numbers
-
-
 def _cosine(ours: torch.Tensor, theirs: torch.Tensor) -> tuple[float, float]:
     """Mean and least cosine of the last axis' vectors of two tensors of one shape."""
     found = torch.nn.functional.cosine_similarity(ours.float(), theirs.float(), dim=-1)
     return float(found.mean()), float(found.min())
 
 
-def _agreement(ours: torch.Tensor, theirs: torch.Tensor) -> tuple[float, float]:
+def _agreement(ours: torch.Tensor, theirs: torch.Tensor) -> tuple[float, float] | tuple[None, None]:
     """Of candidate ids [..., k], best first: how often the first agree, and the share of common ids."""
+    if not ours.numel():
+        return None, None
     first = (ours[..., 0] == theirs[..., 0]).float().mean()
     common = (ours.unsqueeze(-1) == theirs.unsqueeze(-2)).any(-1).float().mean()
     return float(first), float(common)

@@ -6,6 +6,7 @@ from typing import Literal
 
 Verdict = Literal["pass", "fail", "skipped"]
 Kind = Literal["assert", "crash", "timeout", "error", "killed", "out-of-memory", "no-device"]
+Numbers = Literal["int", "float"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,23 +61,27 @@ class Death:
 class Drift:
     """How far one matrix of a linear is from the same of the other draft.
 
-    `matrix` is the module, of a fused one with its shard; `bits` those of a
-    stored weight. `error` is the norm of the difference over that of the other,
-    `gain` the ratio of the worst row (1.0 where its scale is right), `shift` the
-    worst row's mean difference over its weights' root mean square (0.0 where its
-    zero point is right).
+    `matrix` is the module, of a fused one with its shard. A kernel multiplies
+    `numbers` of so many `bits`, of which `width` in a row share a scale. `error` is
+    the norm of the difference over that of the other. `gain` is the worst row's
+    ratio of the two, `group` that of the worst group (both 1.0 where the scales
+    are right), `shift` the worst group's mean difference over its weights' root mean
+    square (0.0 where the zero points are right).
     """
 
     matrix: str
-    bits: float
+    numbers: Numbers
+    bits: int
+    width: int
     error: float
     gain: float
+    group: float
     shift: float
 
     @property
-    def decibels(self) -> float:
-        """Signal to noise."""
-        return float("inf") if self.error == 0 else -20 * math.log10(self.error)
+    def decibels(self) -> float | None:
+        """Signal to noise; None without any noise."""
+        return None if self.error == 0 else -20 * math.log10(self.error)
 
 
 @dataclass(frozen=True, slots=True)
