@@ -56,8 +56,10 @@ def _fidelity(fidelity: "Fidelity") -> Iterator[str]:
     """How far the draft is from the one that it is held against."""
     told = []
     if fidelity.cosines:
-        _, mean, least = fidelity.cosines[-1]
-        told.append(f"mean cosine of the last hidden states {mean:.4f} (least {least:.4f})")
+        last = fidelity.cosines[-1]
+        told.append(
+            f"mean cosine of the last hidden states {last.mean:.4f} (rounding alone {last.rounding:.4f})"
+        )
     if fidelity.first is not None and fidelity.common is not None:
         told.append(
             f"first candidate the same in {fidelity.first:.0%}, {fidelity.common:.0%} of all in common"

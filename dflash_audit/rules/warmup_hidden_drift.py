@@ -1,9 +1,10 @@
 """Held against the draft that it was made from, the draft computes something else.
 
-With `--against` both drafts run on the same inputs. The hidden states after each layer are compared by
-their cosine, and the candidates by how many both have. How far apart rounding brings them hangs on the
-weights and on the stored bits: below what may well be rounding it is a warning, below what can be it is an
-error. The limits and what they were measured on stand in `docs/fidelity.md`.
+With `--against` both drafts run on the same inputs, and the original once more with random errors in each
+linear, as large as honest rounding of its weights and inputs explains. So the hidden states after each layer
+have a cosine with the original's, and one that is to be expected of this very draft; candidates likewise. How
+much further off it may be, and what that was measured on, stands in `docs/fidelity.md`. A cosine that
+rounding does explain is a warning where it is low all the same.
 
 ## Why it matters
 
@@ -12,47 +13,50 @@ and speeds nothing up.
 
 ## Example
 
-Before: 4-bit weights of 128 in a group, some of which are ten times as large as the rest, symmetric.
+Before, zero points that are off by one in an AWQ export, whose norms took in scales, so that its weights
+cannot be held against the original's:
 
-    mean cosine of the hidden states 0.46
+    mean cosine of the hidden states 0.01, where rounding leaves 0.91
 
-After, in smaller groups, or with those columns left dense:
+After:
 
     mean cosine of the hidden states 0.90
 
 ## How to fix
 
-Where `warmup-weight-drift` names matrices, mend those. Else give the weights more bits, smaller groups or an
-asymmetric scheme, leave the layers dense that suffer most (`fc`, `down_proj`), or calibrate.
+Where `warmup-weight-drift` names matrices, mend those. Else look at what is in no weight: scales of the
+inputs, norms, biases. If rounding explains it, give the weights more bits, smaller groups or an asymmetric
+scheme, leave the layers dense that suffer most (`fc`, `down_proj`), or calibrate.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
 
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding, Severity
 
 if TYPE_CHECKING:
-    from dflash_audit.warmup.result import Fidelity, WarmUp
+    from dflash_audit.warmup.result import Cosine, Fidelity, WarmUp
 
+FURTHER: Final = 4.0
+"""So many times as far from 1 as rounding explains, a cosine is an error: `docs/fidelity.md`."""
 
-class Limit(NamedTuple):
-    """Below `usual` it is a warning, below `least` an error."""
+NEAR: Final = 0.002
+"""What every dtype and kernel may take from a cosine."""
 
-    usual: float
-    least: float
+LOW: Final = 0.7
+"""A cosine of the last hidden states below which a draft is of little use, rounding or not."""
 
+FEWER: Final = 3.0
+"""So many times as few candidates in common as rounding leaves are an error."""
 
-COSINE: Final[Mapping[int, Limit]] = {16: Limit(0.999, 0.99), 8: Limit(0.95, 0.90), 4: Limit(0.70, 0.20)}
-"""The fewest bits in a draft -> limits of the mean cosine of the hidden states after a stage."""
-
-COMMON: Final[Mapping[int, Limit]] = {16: Limit(0.90, 0.70), 8: Limit(0.50, 0.30), 4: Limit(0.0, 0.0)}
-"""The fewest bits -> limits of the share of candidates in common. Those of a random head lie close together,
-so 4 bits may leave none."""
+MANY: Final = 0.3
+"""The least share in common that says something when it is missed."""
 
 HINT: Final = (
-    "Mend what warmup-weight-drift names; else take more bits, smaller groups, or leave layers dense."
+    "Mend what warmup-weight-drift names; else look at input scales, norms and biases, which no weight shows."
 )
+ROUNDING: Final = "Give the weights more bits or smaller groups, leave layers dense, or calibrate."
 
 
 def find(warmup: "WarmUp", run: EngineRun) -> Iterator[Finding]:
@@ -60,46 +64,42 @@ def find(warmup: "WarmUp", run: EngineRun) -> Iterator[Finding]:
     fidelity = warmup.fidelity
     if fidelity is None:
         return
-    bits = min((drift.bits for drift in fidelity.drifts), default=16)
-    for severity, subject, message in (*_hidden(fidelity, bits), *_candidates(fidelity, bits)):
-        yield Finding("warmup-hidden-drift", severity, run.engine, subject, message, HINT)
+    for severity, subject, message in (*_hidden(fidelity), *_candidates(fidelity)):
+        hint = HINT if severity == "error" else ROUNDING
+        yield Finding("warmup-hidden-drift", severity, run.engine, subject, message, hint)
+
+
+def further(cosine: "Cosine") -> float:
+    """How many times as far from 1 a mean cosine is as rounding explains."""
+    return (1 - cosine.mean) / max(1 - cosine.rounding, NEAR)
 
 
 Told = tuple[Severity, str, str]
 
 
-def _hidden(fidelity: "Fidelity", bits: int) -> Iterator[Told]:
-    if not fidelity.cosines:
+def _hidden(fidelity: "Fidelity") -> Iterator[Told]:
+    worst = max(fidelity.cosines, key=further, default=None)
+    if worst is None:
         return
-    stage, mean, _ = min(fidelity.cosines, key=lambda cosine: cosine[1])
-    severity = _severity(mean, COSINE[bits])
-    if severity is not None:
+    if further(worst) > FURTHER:
+        yield "error", f"the stage {worst.stage}", _told(worst, fidelity.against)
+    elif fidelity.cosines[-1].mean < LOW:
+        last = fidelity.cosines[-1]
+        yield "warning", f"the stage {last.stage}", _told(last, fidelity.against)
+
+
+def _told(cosine: "Cosine", against: str) -> str:
+    return (
+        f"The hidden states have a mean cosine of {cosine.mean:.3f} with those of {against},"
+        f" where rounding of this draft's weights leaves about {cosine.rounding:.3f}."
+    )
+
+
+def _candidates(fidelity: "Fidelity") -> Iterator[Told]:
+    common, usual = fidelity.common, fidelity.common_rounding
+    if common is not None and usual is not None and usual > MANY and common < usual / FEWER:
         told = (
-            f"The hidden states have a mean cosine of {mean:.3f} with those of {fidelity.against},"
-            f" {_least(COSINE[bits], severity, bits)}."
+            f"Of the candidates {common:.0%} are those of {fidelity.against},"
+            f" where rounding of this draft's weights leaves about {usual:.0%}."
         )
-        yield severity, f"the stage {stage}", told
-
-
-def _candidates(fidelity: "Fidelity", bits: int) -> Iterator[Told]:
-    if fidelity.common is None:
-        return
-    severity = _severity(fidelity.common, COMMON[bits])
-    if severity is not None:
-        told = (
-            f"Of the candidates {fidelity.common:.0%} are those of {fidelity.against},"
-            f" {_least(COMMON[bits], severity, bits)}."
-        )
-        yield severity, "the candidates", told
-
-
-def _severity(value: float, limit: Limit) -> Severity | None:
-    return "error" if value < limit.least else "warning" if value < limit.usual else None
-
-
-def _least(limit: Limit, severity: Severity, bits: int) -> str:
-    """What rounding leaves."""
-    weights = "dense weights" if bits == 16 else f"weights of {bits} bits"
-    if severity == "error":
-        return f"and {weights} leave more than {limit.least:g} even where some are outliers"
-    return f"and {weights} leave {limit.usual:g} and more as a rule"
+        yield "error", "the candidates", told

@@ -70,4 +70,4 @@ def _fidelity(against: Job, own: Passed, inputs: Inputs, tell: Teller) -> Fideli
     if reached := reached_outputs(watch.stages):
         told = f"NaN or infinities in {', '.join(reached)}, so nothing can be held against it"
         raise Unreadable("no-yardstick", against.name, told)
-    return fidelity(own, Passed(weights, watch, outputs), against.name)
+    return fidelity(own, Passed(weights, watch, outputs), against.forward, inputs, against.name)

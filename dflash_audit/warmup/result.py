@@ -85,21 +85,36 @@ class Drift:
 
 
 @dataclass(frozen=True, slots=True)
+class Cosine:
+    """How near the vectors of a stage's hidden states are to the other draft's: the `mean` and the `least`.
+
+    `rounding` is the mean that the other draft has with itself under random errors of
+    the size that rounding explains: what is to be expected of its weights.
+    """
+
+    stage: str
+    mean: float
+    least: float
+    rounding: float
+
+
+@dataclass(frozen=True, slots=True)
 class Fidelity:
     """A draft held against another on the same inputs.
 
-    `cosines` are (stage, mean, least) of the hidden states' vectors, `first` the
-    share of positions whose best candidate agrees, `common` that of candidates
-    that both have, both None for a draft without candidates. With `rescaled` the
+    `first` is the share of positions whose best candidate agrees, `common` that of
+    candidates that both have, `common_rounding` what is to be expected of that, as in
+    `Cosine`; all None for a draft without candidates. With `rescaled` the
     two differ in a norm's weight, as where a recipe moves scales from a linear to
     the norm before it: the matrices then differ by design.
     """
 
     against: str
     drifts: tuple[Drift, ...]
-    cosines: tuple[tuple[str, float, float], ...]
+    cosines: tuple[Cosine, ...]
     first: float | None
     common: float | None
+    common_rounding: float | None
     rescaled: bool
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dflash_audit.warmup.result import Death, Drift, Fidelity, Source, Stage, WarmUp
+from dflash_audit.warmup.result import Cosine, Death, Drift, Fidelity, Source, Stage, WarmUp
 
 
 def to_dict(warmup: WarmUp) -> dict[str, Any]:
@@ -81,10 +81,12 @@ def _fidelity(fidelity: Fidelity) -> dict[str, Any]:
         "against": fidelity.against,
         "drifts": [_drift(drift) for drift in fidelity.drifts],
         "cosines": [
-            {"stage": stage, "mean": mean, "least": least} for stage, mean, least in fidelity.cosines
+            {"stage": each.stage, "mean": each.mean, "least": each.least, "rounding": each.rounding}
+            for each in fidelity.cosines
         ],
         "first": fidelity.first,
         "common": fidelity.common,
+        "common_rounding": fidelity.common_rounding,
         "rescaled": fidelity.rescaled,
     }
 
@@ -110,10 +112,9 @@ def _said_fidelity(said: Mapping[str, Any]) -> Fidelity:
             Drift(**{name: value for name, value in drift.items() if name != "decibels"})
             for drift in said["drifts"]
         ),
-        cosines=tuple(
-            (cosine["stage"], float(cosine["mean"]), float(cosine["least"])) for cosine in said["cosines"]
-        ),
+        cosines=tuple(Cosine(**cosine) for cosine in said["cosines"]),
         first=said["first"],
         common=said["common"],
+        common_rounding=said["common_rounding"],
         rescaled=said["rescaled"],
     )
