@@ -85,7 +85,7 @@ def test_an_assert_on_the_device_is_told_and_leaves_no_process() -> None:
         assert (warmup["verdict"], warmup["survived"]) == ("pass", False)
         assert (warmup["provoked"]["kind"], warmup["provoked"]["by_draft"]) == ("assert", True)
         assert warmup["provoked"]["stage"] == "context"  # whose first rows are the anchors'
-        # PyTorch has two kernels for it, one with `srcIndex < srcSelectDimSize`, one with `ind < ind_dim_size`.
+        # Of two kernels in PyTorch: `srcIndex < srcSelectDimSize`, `ind < ind_dim_size`.
         assert re.search(r"srcIndex < |ind < ", warmup["provoked"]["detail"])
     torch.zeros(1, device=GPU)  # this process has the card as before
 
