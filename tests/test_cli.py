@@ -21,8 +21,8 @@ def run(*words: str, cwd: Path | None = None, **more: str) -> subprocess.Complet
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, check=False)
 
 
-def report(*words: str, **more: str) -> dict[str, Any]:
-    done = run(*words, "--json", **more)
+def report(*words: str) -> dict[str, Any]:
+    done = run(*words, "--json")
     parsed: dict[str, Any] = json.loads(done.stdout)
     assert done.returncode == parsed["summary"]["exit_code"]
     return parsed

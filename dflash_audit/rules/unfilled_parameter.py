@@ -39,7 +39,9 @@ from dflash_audit.rules import dropped_tensor
 
 HINT: Final = "Add the tensor in the layout that the engine expects, or change the config to match."
 
-HALF_FILLED: Final = "Export the tensors of the layers that the engine fuses apart (q_proj, k_proj, v_proj, ...)."
+HALF_FILLED: Final = (
+    "Export the tensors of the layers that the engine fuses apart (q_proj, k_proj, v_proj, ...)."
+)
 
 
 def find(run: EngineRun) -> Iterator[Finding]:

@@ -87,7 +87,9 @@ def half_filled(record: Record) -> Iterator[str]:
 def shards_of(name: str, record: Record) -> set[str]:
     """A parameter, or `parameter[shard]`, as a record names it: a whole fused one by its shards."""
     module = name.rpartition(".")[0].rpartition(".")[2]
-    return {f"{name}[{shard}]" for shard in SHARDS[module]} if module in SHARDS and "[" not in name else {name}
+    return (
+        {f"{name}[{shard}]" for shard in SHARDS[module]} if module in SHARDS and "[" not in name else {name}
+    )
 
 
 def fails(record: Record) -> bool:

@@ -38,10 +38,10 @@ FP4 = {
 MXFP8 = {"quant_method": "mxfp8", "activation_scheme": "dynamic"}
 
 
-def warmed(source: Path, *words: str, **environment: str) -> list[Any]:
+def warmed(source: Path, *words: str) -> list[Any]:
     """The report's warm-ups of both engines on the GPU, by the project's own arithmetic."""
     options = ("--engine", "all", "--device", "cuda", "--backend", "reference")
-    said = report(str(source), "--warmup", *options, *words, **environment)
+    said = report(str(source), "--warmup", *options, *words)
     assert [warmup["engine"] for warmup in said["warmup"]] == [*ENGINES]
     assert all(warmup["device"].startswith("cuda") for warmup in said["warmup"])
     warmups: list[Any] = said["warmup"]
@@ -76,10 +76,11 @@ def test_the_quantized_seed_fails_on_the_release_alone() -> None:
     assert {"fc.weight", "layers.0.self_attn.qkv_proj.weight_packed"} <= unfilled
 
 
-def test_an_assert_on_the_device_is_told_and_leaves_no_process() -> None:
+def test_an_assert_on_the_device_is_told_and_leaves_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     assert str(os.getpid()) in processes_with(f"PATH={os.environ['PATH']}")
     marker = uuid.uuid4().hex
-    warmups = warmed(FIXTURES / "seed-bf16", "--provoke", DFLASH_AUDIT_TEST=marker)
+    monkeypatch.setenv("DFLASH_AUDIT_TEST", marker)
+    warmups = warmed(FIXTURES / "seed-bf16", "--provoke")
     assert processes_with(f"DFLASH_AUDIT_TEST={marker}") == []
     for warmup in warmups:
         assert (warmup["verdict"], warmup["survived"]) == ("pass", False)
