@@ -6,7 +6,8 @@ unfilled, and from what SGLang's forward pass is known not to read.
 
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -53,43 +54,66 @@ KV_HEADS_OF_QWEN3: Final = 32
 SEEDS: Final = (0, 1)
 
 DRAFTS = [
-    pytest.param(case, name, id=f"{case.folder.parent.name}/{case.folder.name}-{name}")
+    (case, name)
     for case in recorded("cases", "fuzz", "random", "regressions")
     for name, record in case.records.items()
     if record["stage"] is None and record.get("tp", 1) == 1
 ]
+PARAMS = [
+    pytest.param(case, name, id=f"{case.folder.parent.name}/{case.folder.name}-{name}")
+    for case, name in DRAFTS
+]
+
+Written = tuple[Case, Path, Checkpoint]
+
+
+@contextmanager
+def write(case: Case) -> Iterator[Written]:
+    """A case, written out with real values for as long as it is needed."""
+    with TemporaryDirectory() as scratch:
+        folder = materialize_real(case.folder, Path(scratch) / "draft")
+        yield case, folder, read_path(folder)
 
 
 @pytest.fixture(scope="module")
-def written(request: pytest.FixtureRequest) -> Iterator[tuple[Case, Path, Checkpoint]]:
-    """A case, written out with real values; both of its engines are given the same."""
-    with TemporaryDirectory() as scratch:
-        folder = materialize_real(request.param.folder, Path(scratch) / "draft")
-        yield request.param, folder, read_path(folder)
+def written(request: pytest.FixtureRequest) -> Iterator[Written]:
+    """Both engines of a case are given the same."""
+    with write(request.param) as found:
+        yield found
 
 
-@pytest.mark.parametrize(("written", "name"), DRAFTS, indirect=["written"], scope="module")
-def test_what_is_unfilled_and_read_fails_and_is_named(
-    written: tuple[Case, Path, Checkpoint], name: str
-) -> None:
+@pytest.mark.parametrize(("written", "name"), PARAMS, indirect=["written"], scope="module")
+def test_what_is_unfilled_and_read_fails_and_is_named(written: Written, name: str) -> None:
+    check(written, name, "cpu", SEEDS)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_and_so_on_a_gpu() -> None:
+    for case, name in DRAFTS:
+        with write(case) as written:
+            check(written, name, "cuda", SEEDS[:1])
+
+
+def check(written: Written, name: str, device: str, seeds: Sequence[int]) -> None:
     case, folder, checkpoint = written
     record = case.records[name]
-    job = job_of(case, folder, checkpoint, name)
+    job = job_of(case, folder, checkpoint, name, device)
     if refusal := cannot_run(case, record):
         with pytest.raises(Refused, match=refusal):
-            warmed(job, SEEDS[0])
+            warmed(job, seeds[0])
         return
     expected = read_and_unfilled(record)
-    for seed in SEEDS:
+    for seed in seeds:
         warmup = warmed(job, seed)
-        assert named(warmup, record) == expected
-        assert warmup.verdict == ("fail" if expected else "pass")
+        assert named(warmup, record) == expected, (case.folder, name)
+        assert warmup.verdict == ("fail" if expected else "pass"), (case.folder, name)
         assert not warmup.out_of_range
         assert not any(source.tensors for source in warmup.sources)
         assert all(source.unfilled for source in warmup.sources)
 
 
-def job_of(case: Case, folder: Path, checkpoint: Checkpoint, name: str) -> Job:
+def job_of(case: Case, folder: Path, checkpoint: Checkpoint, name: str, device: str) -> Job:
     replayed = engine(name).replay(checkpoint, case.conditions)
     assert replayed.model_class and replayed.tree and replayed.plan and not replayed.refusal
     return Job(
@@ -100,7 +124,7 @@ def job_of(case: Case, folder: Path, checkpoint: Checkpoint, name: str) -> Job:
         plan=replayed.plan,
         forward=engine(name).forward(replayed),
         folder=folder,
-        device="cpu",
+        device=device,
         dtype="bfloat16",
         backend="reference",
         blocks=2,
@@ -110,7 +134,7 @@ def job_of(case: Case, folder: Path, checkpoint: Checkpoint, name: str) -> Job:
 
 
 def warmed(job: Job, seed: int) -> WarmUp:
-    return reference_pass(replace(job, seed=seed), torch.device("cpu"), Teller(io.StringIO()))
+    return reference_pass(replace(job, seed=seed), torch.device(job.device), Teller(io.StringIO()))
 
 
 def named(warmup: WarmUp, record: Record) -> set[str]:
