@@ -101,7 +101,7 @@ def test_a_selector_is_looked_for_before_a_projector() -> None:
     assert read(DFLASH2, inner).head == Selector(8, 4)
 
 
-DOMINO = {
+DOMINO: dict[str, Any] = {
     "projector_type": "domino",
     "gru_hidden_dim": 24,
     "emb_dim": 16,
@@ -114,7 +114,7 @@ def test_domino() -> None:
     assert read(inner=DOMINO).head == Domino(24, 16, shift_label=False, pool=2048)
 
 
-MARKOV = {"markov_rank": 12, "markov_head_type": "gated"}
+MARKOV: dict[str, Any] = {"markov_rank": 12, "markov_head_type": "gated"}
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_sinks_scale_activation_and_convolutions() -> None:
     assert not read(attention_sink_bias=True).attention.sinks
 
 
-NEMOTRON = {
+NEMOTRON: dict[str, Any] = {
     "architectures": [DFLASH],
     "has_embed_tokens": True,
     "eagle_aux_hidden_state_layer_ids": [2, 5],

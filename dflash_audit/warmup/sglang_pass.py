@@ -13,7 +13,8 @@ from dflash_audit.warmup.job import Job
 from dflash_audit.warmup.reached import reached_outputs
 from dflash_audit.warmup.reference import Inputs, Outputs, random_inputs
 from dflash_audit.warmup.result import Source, WarmUp
-from dflash_audit.warmup.sglang_live.entry import LiveDraft, run_live
+from dflash_audit.warmup.sglang_live.entry import run_live
+from dflash_audit.warmup.sglang_live.live_draft import LiveDraft
 from dflash_audit.warmup.watch import Watch
 
 DTYPE: Final = "bfloat16"

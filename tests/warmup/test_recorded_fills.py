@@ -36,6 +36,11 @@ def held(plan: LoadPlan, folder: Path, device: str) -> dict[str, str]:
     return {name: digest(memory.parameter(name)) for name in plan.slots}
 
 
+def without_meaning(plan: LoadPlan) -> set[str]:
+    """Parameters with a cast that loses the meaning: what becomes of a number out of range hangs on the device."""
+    return {fill.slot.name for fills in plan.fills.values() for fill in fills if fill.lossy}
+
+
 def check(name: str, folder: Path, device: str) -> None:
     """Hold the memory of a case, written into `folder`, against both engines' records."""
     case = Case(FIXTURES / name)
@@ -50,7 +55,11 @@ def check(name: str, folder: Path, device: str) -> None:
             for module, leaves in recorded.items()
             for leaf, sha in leaves.items()
         }
-        assert held(plan, folder, device) == expected, (name, named)
+        found = held(plan, folder, device)
+        if device != "cpu":
+            for cast in without_meaning(plan):
+                del expected[cast], found[cast]
+        assert found == expected, (name, named)
         released = recorded
 
 
