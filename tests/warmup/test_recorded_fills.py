@@ -37,7 +37,7 @@ def held(plan: LoadPlan, folder: Path, device: str) -> dict[str, str]:
 
 
 def without_meaning(plan: LoadPlan) -> set[str]:
-    """Parameters with a cast that loses the meaning: what becomes of a number out of range hangs on the device."""
+    """Parameters with a cast that loses the meaning: a number out of range becomes another on each device."""
     return {fill.slot.name for fills in plan.fills.values() for fill in fills if fill.lossy}
 
 
