@@ -125,8 +125,12 @@ def filled(parameter: Parameter, generator: Any) -> Any:
     return (torch.rand(parameter.shape, generator=generator) + 0.5).to(dtype)
 
 
+FP8_STEP = 2**-3
+"""The distance of two neighbours of e4m3, relative to the lesser."""
+
+
 def same_linear(module: Module, stored: dict[str, Any], x: Any) -> None:
-    """Weights, bias and rounded inputs bit for bit; what comes out, within its rounding."""
+    """Weights, bias and rounded inputs but for a few that lay between two numbers; what comes out."""
     here = unpack(module, stored)
     there = unpack(module, {name: value.to(GPU) for name, value in stored.items()})
     pairs = [(here.weight, there.weight), (here.bias, there.bias)]
@@ -137,7 +141,9 @@ def same_linear(module: Module, stored: dict[str, Any], x: Any) -> None:
         assert (cpu is None) == (gpu is None)
         if cpu is not None:
             assert gpu.device.type == "cuda"
-            torch.testing.assert_close(gpu.cpu(), cpu, rtol=0, atol=0)
+            # A card divides by a scale with another last bit, which decides which neighbour is nearer.
+            torch.testing.assert_close(gpu.cpu(), cpu, rtol=FP8_STEP, atol=0)
+            assert float((gpu.cpu() != cpu).float().mean()) < 0.05
     assert cosine(there(x.to(GPU)).float().cpu(), here(x).float()) > 0.9999
 
 

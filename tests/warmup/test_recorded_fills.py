@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from parity.case import FIXTURES, Case
 from real_values import materialize_real
+from warmup.casts import without_meaning
 
 from dflash_audit.engines import engine
 from dflash_audit.loadplan import LoadPlan
@@ -34,11 +35,6 @@ def digest(parameter: Any) -> str:
 def held(plan: LoadPlan, folder: Path, device: str) -> dict[str, str]:
     memory = Memory(plan, folder, device)
     return {name: digest(memory.parameter(name)) for name in plan.slots}
-
-
-def without_meaning(plan: LoadPlan) -> set[str]:
-    """Parameters with a cast that loses the meaning: what becomes of a number out of range hangs on the device."""
-    return {fill.slot.name for fills in plan.fills.values() for fill in fills if fill.lossy}
 
 
 def check(name: str, folder: Path, device: str) -> None:
