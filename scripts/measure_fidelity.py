@@ -150,10 +150,11 @@ limit, for the draft where that is least.
 
 Both drafts run on the same random inputs, four blocks of 7 slots after up to 64 tokens. How far an error
 grows hangs on the weights: with FP8 by block, hidden states of a full-size draft of random weights (5 layers
-of 5120) come to a cosine of 0.80 (noise as below: 0.81), those of the small ones here to 0.98. So the original runs once more, with
-noise in each linear's inputs of the relative size of the weights' own error (as far as that is honest) and of
-the rounding of inputs. How far the cosine is from 1, over how far that leaves it, is what is judged: it is an error
-beyond {further:g}, in any stage, where the noise counts as leaving it {near:g} from 1 at least.
+of 5120) come to a cosine of 0.80 (noise as below: 0.81), those of the small ones here to 0.98. So the
+original runs once more, with noise in each linear's inputs of the relative size of the weights' own error
+(as far as that is honest) and of the rounding of inputs. How far the cosine is from 1, over how far that
+leaves it, is what is judged: it is an error beyond {further:g}, in any stage, where the noise counts as
+leaving it {near:g} from 1 at least.
 
 The least mean cosine of a stage, by the kind of weights, of both sizes the lower; the most that the ratio
 comes to; the least share of candidates in common (of a random head, whose logits lie close together), and
