@@ -53,6 +53,7 @@ def audit_command(
     seed: options.Seed = None,
     timeout: options.Timeout = None,
     provoke: options.Provoke = False,
+    against: options.Against = None,
 ) -> None:
     """Audit a checkpoint: exit 0 when every deciding engine serves it, 1 when not, 3 when it cannot tell."""
     from dflash_audit.audit import Request, audit
@@ -69,6 +70,7 @@ def audit_command(
         context=context,
         seed=seed,
         timeout=timeout,
+        against=against,
     )
     named = engine or [DEFAULT]
     gating = frozenset(ENGINES if "all" in named else named)

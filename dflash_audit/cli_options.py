@@ -191,6 +191,15 @@ Provoke = Annotated[
     bool,
     typer.Option("--provoke", help="Run once more with an id out of range, to see what a server would meet."),
 ]
+Against = Annotated[
+    str | None,
+    typer.Option(
+        "--against",
+        metavar="SOURCE",
+        help="A path or repo: the draft that this one was made from, to hold weights, hidden states and"
+        " candidates against. It is downloaded too.",
+    ),
+]
 
 
 def warm_up_options(asked: bool, provoke: bool, **given: Any) -> Options | None:

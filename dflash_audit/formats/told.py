@@ -22,7 +22,10 @@ CONSEQUENCES: Final = frozenset(
 )
 """Rules that tell what happens; of what stands beside them, another rule tells the cause."""
 
-SHOWN_BY: Final[Mapping[str, str]] = {"warmup-unfilled": "unfilled-parameter"}
+SHOWN_BY: Final[Mapping[str, str]] = {
+    "warmup-unfilled": "unfilled-parameter",
+    "warmup-hidden-drift": "warmup-weight-drift",
+}
 """A rule that shows what comes of another's findings -> that one, whose mends are the same."""
 
 MOST_NAMED: Final = 3

@@ -10,7 +10,7 @@ from dflash_audit.byte_count import byte_count
 from dflash_audit.formats.clean import clean
 
 if TYPE_CHECKING:
-    from dflash_audit.warmup.result import Death, Verdict, WarmUp
+    from dflash_audit.warmup.result import Death, Fidelity, Verdict, WarmUp
 
 WORDS: Final[dict["Verdict", tuple[str, str]]] = {
     "pass": ("runs", "bold green"),
@@ -40,6 +40,8 @@ def _told(warmup: "WarmUp") -> Iterator[str]:
         yield f"{warmup.backend} on {warmup.device} in {warmup.dtype}, {seconds:.1f} s{peak}"
     if warmup.reached:
         yield f"NaN or infinities in {', '.join(warmup.reached)}"
+    if warmup.fidelity is not None:
+        yield from _fidelity(warmup.fidelity)
     if warmup.provoked is not None:
         yield f"provoked with an id out of range: {_death(warmup.provoked)}"
     if warmup.survived:
@@ -48,3 +50,24 @@ def _told(warmup: "WarmUp") -> Iterator[str]:
 
 def _death(death: "Death") -> str:
     return f"{death.kind} in the stage {death.stage}: {death.detail}"
+
+
+def _fidelity(fidelity: "Fidelity") -> Iterator[str]:
+    """How far the draft is from the one that it is held against."""
+    told = []
+    if fidelity.cosines:
+        last = fidelity.cosines[-1]
+        told.append(
+            f"mean cosine of the last hidden states {last.mean:.4f} (rounding alone {last.rounding:.4f})"
+        )
+    if fidelity.first is not None and fidelity.common is not None:
+        told.append(
+            f"first candidate the same in {fidelity.first:.0%}, {fidelity.common:.0%} of all in common"
+        )
+    yield f"against {fidelity.against}: {', '.join(told)}"
+    worst = max(fidelity.drifts, key=lambda drift: drift.error, default=None)
+    if fidelity.rescaled:
+        yield "its norms are others, so its weights are not judged"
+    elif worst is not None:
+        noise = "no noise" if worst.decibels is None else f"{worst.decibels:.1f} dB"
+        yield f"furthest matrix: {worst.matrix}, {noise}"

@@ -80,6 +80,8 @@ WARMUP_RULES: Final = (
     "warmup-nonfinite",
     "warmup-candidate-range",
     "warmup-died",
+    "warmup-weight-drift",
+    "warmup-hidden-drift",
 )
 """`find(warmup, run)`: they look at the warm-up of one engine's draft, and at its replay."""
 

@@ -9,7 +9,7 @@ import signal
 from typing import Final
 
 from dflash_audit.printable import printable
-from dflash_audit.warmup.events import START, Failure, Heard
+from dflash_audit.warmup.events import AGAINST, START, Failure, Heard
 from dflash_audit.warmup.result import Death, Kind
 from dflash_audit.warmup.stderr_tail import StderrTail
 
@@ -56,8 +56,9 @@ def death(heard: Heard, stderr: StderrTail, exit_code: int, timeout: int | None 
     `exit_code` is as `subprocess` gives it: minus the signal that ended it.
     """
     kind, detail, by_draft = _cause(heard.failure, stderr, exit_code, timeout)
-    # Before the first stage nothing of the draft has run.
-    return Death(kind, heard.stage, printable(detail), by_draft and heard.stage != START)
+    # Before the first stage nothing of the draft has run, and in one it is another draft that runs.
+    own = heard.stage not in (START, AGAINST)
+    return Death(kind, heard.stage, printable(detail), by_draft and own)
 
 
 def _cause(failure: Failure | None, stderr: StderrTail, exit_code: int, timeout: int | None) -> Cause:

@@ -26,6 +26,9 @@ from dflash_audit.warmup.result_json import from_dict, to_dict
 START: Final = "start"
 """The stage in which a child begins: imports, and whatever else comes before the first that it tells."""
 
+AGAINST: Final = "against"
+"""The stage in which another draft is run and compared."""
+
 
 class Teller:
     """The child's side; called with a stage's name as it begins."""

@@ -1,16 +1,19 @@
 """How far a draft is from the one that it was made from: its unpacked weights, and what it computes."""
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 import torch
 
+from dflash_audit.forward import Forward
 from dflash_audit.loadplan import Shard
 from dflash_audit.tree import FUSED, Module
-from dflash_audit.warmup.reference import Outputs
-from dflash_audit.warmup.result import Drift, Fidelity
+from dflash_audit.warmup.drift import drift
+from dflash_audit.warmup.reference import Inputs, Outputs, run
+from dflash_audit.warmup.result import Cosine, Drift, Fidelity
+from dflash_audit.warmup.roughened import Roughened, level
+from dflash_audit.warmup.stored_form import stored_form
 from dflash_audit.warmup.watch import Watch
 from dflash_audit.warmup.weights import Weights
 
@@ -18,6 +21,10 @@ HIDDEN: Final = ("context", "layer ", "norm")
 """How the stages begin whose outputs are hidden states."""
 
 NORMS: Final = ("RMSNorm", "GemmaRMSNorm")
+
+
+NOISE_SEED: Final = 2**61 - 1
+"""Not one that inputs are drawn from: the noise would be the inputs themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,30 +36,44 @@ class Passed:
     outputs: Outputs
 
 
-def fidelity(own: Passed, other: Passed, against: str) -> Fidelity:
+def fidelity(own: Passed, other: Passed, forward: Forward, inputs: Inputs, against: str) -> Fidelity:
     """Hold a draft against another of the same forward pass, after both ran on the same inputs.
+
+    The other one is run once more, with random errors as large as rounding explains.
 
     Args:
         against: what the other one is called.
     """
     modules = own.weights.modules.values()
-    alike = [module for module in modules if module.linear and other.weights.has_linear(module.name)]
+    rescaled = any(
+        not torch.equal(_norm(own.weights, module), _norm(other.weights, module))
+        for module in modules
+        if module.module_class in NORMS
+    )
+    drifts: list[Drift] = []
+    levels: dict[str, float] = {}
+    for module in modules:
+        if module.linear and other.weights.has_linear(module.name):
+            found, rounds_input = _compared(module, own.weights, other.weights)
+            drifts += found
+            levels[module.name] = level(found, rescaled, rounds_input)
+    rounded = Watch(keep=True)
+    generator = torch.Generator().manual_seed(NOISE_SEED)
+    usual = run(forward, Roughened(other.weights, levels, generator), inputs, rounded)
     first, common = _agreement(own.outputs.candidate_ids, other.outputs.candidate_ids)
+    _, common_rounding = _agreement(usual.candidate_ids, other.outputs.candidate_ids)
     return Fidelity(
         against=against,
-        drifts=tuple(d for module in alike for d in _drifts(module, own.weights, other.weights)),
+        drifts=tuple(drifts),
         cosines=tuple(
-            (stage, *_cosine(ours, other.watch.kept[stage]))
+            _cosine(stage, ours, other.watch.kept[stage], rounded.kept[stage])
             for stage, ours in own.watch.kept.items()
             if stage.startswith(HIDDEN)
         ),
         first=first,
         common=common,
-        rescaled=any(
-            not torch.equal(_norm(own.weights, module), _norm(other.weights, module))
-            for module in modules
-            if module.module_class in NORMS
-        ),
+        common_rounding=common_rounding,
+        rescaled=rescaled,
     )
 
 
@@ -60,37 +81,19 @@ def _norm(weights: Weights, module: Module) -> torch.Tensor:
     return weights.parameter(f"{module.name}.weight")
 
 
-def _drifts(module: Module, own: Weights, other: Weights) -> Iterator[Drift]:
-    """Compare one linear of both drafts, each of its fused matrices for itself.
+def _compared(module: Module, own: Weights, other: Weights) -> tuple[list[Drift], bool]:
+    """The drifts of a linear's fused matrices, each for itself, and whether it rounds its inputs.
 
-    A matrix that is all zeros in `other` is passed over.
+    A matrix that is all zeros in `other`, or not finite in one of them, is passed over.
     """
-    ours, theirs = own.linear(module.name).weight.float(), other.linear(module.name).weight.float()
-    bits = _bits(module)
-    for name, start, rows in _matrices(module):
-        found = _drift(name, bits, ours[start : start + rows], theirs[start : start + rows])
-        if found is not None:
-            yield found
-
-
-def _drift(name: str, bits: float, ours: torch.Tensor, theirs: torch.Tensor) -> Drift | None:
-    """Of two matrices [outputs, inputs]; rows without any weight say nothing of a scale."""
-    power = theirs.square().sum(-1)
-    alive = power > 0
-    if not bool(alive.any()):
-        return None
-    ours, theirs, power = ours[alive], theirs[alive], power[alive]
-    difference = ours - theirs
-    error = math.sqrt(float(difference.square().sum() / power.sum()))
-    gain = (ours * theirs).sum(-1) / power
-    shift = difference.mean(-1) / (power / theirs.shape[-1]).sqrt()
-    return Drift(
-        matrix=name,
-        bits=bits,
-        error=error,
-        gain=float(gain[(gain - 1).abs().argmax()]),
-        shift=float(shift.abs().max()),
+    linear = own.linear(module.name)
+    ours, theirs = linear.weight, other.linear(module.name).weight
+    form = stored_form(module)
+    found = (
+        drift(name, form, ours[start : start + rows], theirs[start : start + rows])
+        for name, start, rows in _matrices(module)
     )
+    return [each for each in found if each is not None], linear.round_input is not None
 
 
 def _matrices(module: Module) -> Iterator[tuple[str, int, int]]:
@@ -105,28 +108,19 @@ def _matrices(module: Module) -> Iterator[tuple[str, int, int]]:
         start += rows
 
 
-WEIGHTS: Final = ("weight_packed", "qweight", "weight")
+def _cosine(stage: str, ours: torch.Tensor, theirs: torch.Tensor, rounded: torch.Tensor) -> Cosine:
+    """Of vectors along the last axis, of three tensors of one shape."""
+    found, usual = (
+        torch.nn.functional.cosine_similarity(each.float(), theirs.float(), dim=-1)
+        for each in (ours, rounded)
+    )
+    return Cosine(stage, float(found.mean()), float(found.min()), float(usual.mean()))
 
 
-def _bits(module: Module) -> float:
-    """Bits of a stored weight of a linear: those of its numbers as they lie in memory."""
-    linear = module.linear
-    assert linear is not None
-    stored = {parameter.name: parameter for parameter in module.parameters}
-    parameter = next(stored[name] for name in WEIGHTS if name in stored)
-    size = torch.empty(0, dtype=getattr(torch, parameter.dtype)).element_size()
-    numbers = linear.input_size_per_partition * linear.output_size_per_partition
-    return 8.0 * float(size) * math.prod(parameter.shape) / numbers
-
-
-def _cosine(ours: torch.Tensor, theirs: torch.Tensor) -> tuple[float, float]:
-    """Mean and least cosine of the last axis' vectors of two tensors of one shape."""
-    found = torch.nn.functional.cosine_similarity(ours.float(), theirs.float(), dim=-1)
-    return float(found.mean()), float(found.min())
-
-
-def _agreement(ours: torch.Tensor, theirs: torch.Tensor) -> tuple[float, float]:
+def _agreement(ours: torch.Tensor, theirs: torch.Tensor) -> tuple[float, float] | tuple[None, None]:
     """Of candidate ids [..., k], best first: how often the first agree, and the share of common ids."""
+    if not ours.numel():
+        return None, None
     first = (ours[..., 0] == theirs[..., 0]).float().mean()
     common = (ours.unsqueeze(-1) == theirs.unsqueeze(-2)).any(-1).float().mean()
     return float(first), float(common)

@@ -63,7 +63,8 @@ def _backend(job: Job, device: torch.device) -> str:
         found = f"SGLang {version} is" if version else "no SGLang is"
         raise NotModelled(f"the backend sglang runs what is installed, and {found}")
     if job.backend == "auto":
-        return "sglang" if live or (own and device.type == "cuda") else "reference"
+        # Drafts are compared on the reference.
+        return "sglang" if live or (own and device.type == "cuda" and not job.against) else "reference"
     return job.backend
 
 

@@ -14,7 +14,8 @@ class Options:
     `device` is auto, cpu, cuda or cuda:N; `backend` and `dtype` are words of the
     lists above. So many `blocks` are drafted after `context` tokens, with numbers
     drawn from `seed`. `timeout` are the seconds that one engine's child may take;
-    with `provoke` it runs once more with an id out of range.
+    with `provoke` it runs once more with an id out of range. `against` is the path or
+    repo of the draft that this one was made from, to be held against.
     """
 
     device: str = "auto"
@@ -25,3 +26,4 @@ class Options:
     seed: int = 0
     timeout: int = 600
     provoke: bool = False
+    against: str | None = None

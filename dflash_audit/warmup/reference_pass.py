@@ -1,11 +1,11 @@
 """A warm-up on the reference backend: the poisoned forward pass, and where its poison comes from."""
 
 from dataclasses import replace
-from typing import Final
 
 import torch
 
-from dflash_audit.warmup.events import Teller
+from dflash_audit.errors import Unreadable
+from dflash_audit.warmup.events import AGAINST, Teller
 from dflash_audit.warmup.fidelity import Passed, fidelity
 from dflash_audit.warmup.job import Job
 from dflash_audit.warmup.memory import Memory
@@ -16,19 +16,18 @@ from dflash_audit.warmup.unpack import import_unpackers
 from dflash_audit.warmup.watch import Watch
 from dflash_audit.warmup.weights import Weights
 
-AGAINST: Final = "against"
-"""The stage in which another draft is run and compared."""
-
 
 def reference_pass(job: Job, device: torch.device, tell: Teller) -> WarmUp:
     """Run the job's draft forward in plain PyTorch.
 
     Where non-finite numbers reach an output it is run once more, to find every
     module that makes some out of finite ones. With `job.provoke` the blocks start
-    with an id out of range, which nothing keeps from indexing.
+    with an id out of range, which nothing keeps from indexing. What holds non-finite
+    numbers is not held against anything.
 
     Raises:
-        Unreadable: a weight file is another than the audit saw.
+        Unreadable: a weight file is another than the audit saw, or the draft to hold this
+            one against gives non-finite numbers.
         Refused: the engine refuses what the parameters hold.
     """
     weights = _weights(job, device)
@@ -50,7 +49,7 @@ def reference_pass(job: Job, device: torch.device, tell: Teller) -> WarmUp:
         reached=reached,
         sources=_sources(job, weights, inputs, tell) if reached else (),
         out_of_range=outputs.out_of_range,
-        fidelity=_fidelity(job.against, passed, inputs, tell) if job.against else None,
+        fidelity=_fidelity(job.against, passed, inputs, tell) if job.against and not reached else None,
     )
 
 
@@ -71,4 +70,7 @@ def _fidelity(against: Job, own: Passed, inputs: Inputs, tell: Teller) -> Fideli
     weights, watch = _weights(against, inputs.features.device), Watch(keep=True)
     tell(AGAINST)
     outputs = run(against.forward, weights, inputs, watch)
-    return fidelity(own, Passed(weights, watch, outputs), against.name)
+    if reached := reached_outputs(watch.stages):
+        told = f"NaN or infinities in {', '.join(reached)}, so nothing can be held against it"
+        raise Unreadable("no-yardstick", against.name, told)
+    return fidelity(own, Passed(weights, watch, outputs), against.forward, inputs, against.name)

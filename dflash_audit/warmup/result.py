@@ -6,6 +6,7 @@ from typing import Literal
 
 Verdict = Literal["pass", "fail", "skipped"]
 Kind = Literal["assert", "crash", "timeout", "error", "killed", "out-of-memory", "no-device"]
+Numbers = Literal["int", "float"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,41 +61,60 @@ class Death:
 class Drift:
     """How far one matrix of a linear is from the same of the other draft.
 
-    `matrix` is the module, of a fused one with its shard; `bits` those of a
-    stored weight. `error` is the norm of the difference over that of the other,
-    `gain` the ratio of the worst row (1.0 where its scale is right), `shift` the
-    worst row's mean difference over its weights' root mean square (0.0 where its
-    zero point is right).
+    `matrix` is the module, of a fused one with its shard. A kernel multiplies
+    `numbers` of so many `bits`, of which `width` in a row share a scale. `error` is
+    the norm of the difference over that of the other. `gain` is the worst row's
+    ratio of the two, `group` that of the worst group (both 1.0 where the scales
+    are right), `shift` the worst group's mean difference over its weights' root mean
+    square (0.0 where the zero points are right).
     """
 
     matrix: str
-    bits: float
+    numbers: Numbers
+    bits: int
+    width: int
     error: float
     gain: float
+    group: float
     shift: float
 
     @property
-    def decibels(self) -> float:
-        """Signal to noise."""
-        return float("inf") if self.error == 0 else -20 * math.log10(self.error)
+    def decibels(self) -> float | None:
+        """Signal to noise; None without any noise."""
+        return None if self.error == 0 else -20 * math.log10(self.error)
+
+
+@dataclass(frozen=True, slots=True)
+class Cosine:
+    """How near the vectors of a stage's hidden states are to the other draft's: the `mean` and the `least`.
+
+    `rounding` is the mean that the other draft has with itself under random errors of
+    the size that rounding explains: what is to be expected of its weights.
+    """
+
+    stage: str
+    mean: float
+    least: float
+    rounding: float
 
 
 @dataclass(frozen=True, slots=True)
 class Fidelity:
     """A draft held against another on the same inputs.
 
-    `cosines` are (stage, mean, least) of the hidden states' vectors, `first` the
-    share of positions whose best candidate agrees, `common` that of candidates
-    that both have, both None for a draft without candidates. With `rescaled` the
+    `first` is the share of positions whose best candidate agrees, `common` that of
+    candidates that both have, `common_rounding` what is to be expected of that, as in
+    `Cosine`; all None for a draft without candidates. With `rescaled` the
     two differ in a norm's weight, as where a recipe moves scales from a linear to
     the norm before it: the matrices then differ by design.
     """
 
     against: str
     drifts: tuple[Drift, ...]
-    cosines: tuple[tuple[str, float, float], ...]
+    cosines: tuple[Cosine, ...]
     first: float | None
     common: float | None
+    common_rounding: float | None
     rescaled: bool
 
 

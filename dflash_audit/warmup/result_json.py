@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dflash_audit.warmup.result import Death, Source, Stage, WarmUp
+from dflash_audit.warmup.result import Cosine, Death, Drift, Fidelity, Source, Stage, WarmUp
 
 
 def to_dict(warmup: WarmUp) -> dict[str, Any]:
@@ -23,6 +23,7 @@ def to_dict(warmup: WarmUp) -> dict[str, Any]:
         "provoked": warmup.provoked and _death(warmup.provoked),
         "survived": warmup.survived,
         "skipped": warmup.skipped,
+        "fidelity": warmup.fidelity and _fidelity(warmup.fidelity),
     }
 
 
@@ -48,6 +49,7 @@ def from_dict(said: Mapping[str, Any]) -> WarmUp:
         provoked=said["provoked"] and Death(**said["provoked"]),
         survived=said["survived"],
         skipped=said["skipped"],
+        fidelity=_said_fidelity(said["fidelity"]) if said.get("fidelity") else None,
     )
 
 
@@ -72,3 +74,47 @@ def _source(source: Source) -> dict[str, Any]:
 
 def _death(death: Death) -> dict[str, Any]:
     return {"kind": death.kind, "stage": death.stage, "detail": death.detail, "by_draft": death.by_draft}
+
+
+def _fidelity(fidelity: Fidelity) -> dict[str, Any]:
+    return {
+        "against": fidelity.against,
+        "drifts": [_drift(drift) for drift in fidelity.drifts],
+        "cosines": [
+            {"stage": each.stage, "mean": each.mean, "least": each.least, "rounding": each.rounding}
+            for each in fidelity.cosines
+        ],
+        "first": fidelity.first,
+        "common": fidelity.common,
+        "common_rounding": fidelity.common_rounding,
+        "rescaled": fidelity.rescaled,
+    }
+
+
+def _drift(drift: Drift) -> dict[str, Any]:
+    return {
+        "matrix": drift.matrix,
+        "numbers": drift.numbers,
+        "bits": drift.bits,
+        "width": drift.width,
+        "error": drift.error,
+        "decibels": drift.decibels,
+        "gain": drift.gain,
+        "group": drift.group,
+        "shift": drift.shift,
+    }
+
+
+def _said_fidelity(said: Mapping[str, Any]) -> Fidelity:
+    return Fidelity(
+        against=said["against"],
+        drifts=tuple(
+            Drift(**{name: value for name, value in drift.items() if name != "decibels"})
+            for drift in said["drifts"]
+        ),
+        cosines=tuple(Cosine(**cosine) for cosine in said["cosines"]),
+        first=said["first"],
+        common=said["common"],
+        common_rounding=said["common_rounding"],
+        rescaled=said["rescaled"],
+    )

@@ -13,8 +13,10 @@ from warmup.jobs import job, warm_up
 from warmup.processes import all_gone, running
 
 from dflash_audit.loadplan import LoadPlan
-from dflash_audit.warmup.events import START
+from dflash_audit.warmup.ending import death
+from dflash_audit.warmup.events import AGAINST, START, Failure, Heard
 from dflash_audit.warmup.result import Death, Stage, WarmUp
+from dflash_audit.warmup.stderr_tail import StderrTail
 
 STAGES = (START, "weights", "fc", "hidden")
 PLENTY = 60
@@ -106,6 +108,12 @@ def test_deaths_by_the_machine(what: str, kind: str, detail: str, stage: str) ->
     assert said.death.detail.startswith(detail)
     assert said.death.detail.isprintable()
     assert said.verdict == "skipped"
+
+
+@pytest.mark.parametrize(("stage", "by_draft"), [("fc", True), (AGAINST, False), (START, False)])
+def test_what_another_draft_dies_of_is_not_this_ones_doing(stage: str, by_draft: bool) -> None:
+    heard = Heard(stage=stage, failure=Failure("RuntimeError", "shapes cannot be multiplied", "linear.py:7"))
+    assert death(heard, StderrTail(), 1).by_draft == by_draft
 
 
 def test_what_cannot_be_run_is_a_skip() -> None:

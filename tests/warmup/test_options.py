@@ -57,6 +57,7 @@ def test_a_wrong_word_is_a_usage_error(words: list[str], told: str) -> None:
         ["--seed", "0"],
         ["--timeout", "5"],
         ["--provoke"],
+        ["--against", "org/original"],
     ],
 )
 def test_an_option_of_the_warm_up_needs_it(words: list[str]) -> None:

@@ -5,10 +5,22 @@ from dataclasses import replace
 
 import pytest
 
-from dflash_audit.warmup.result import Death, Source, Stage, WarmUp
+from dflash_audit.warmup.result import Cosine, Death, Drift, Fidelity, Source, Stage, WarmUp
 from dflash_audit.warmup.result_json import from_dict, to_dict
 
 PLAIN = WarmUp("sglang-next", "reference", "cpu", "bfloat16")
+FIDELITY = Fidelity(
+    against="org/original",
+    drifts=(
+        Drift("fc", "int", 8, 128, error=0.1, gain=0.5, group=1.5, shift=-0.25),
+        Drift("layers.0.mlp.gate_up_proj[0]", "float", 16, 64, error=0.0, gain=1.0, group=1.0, shift=0.0),
+    ),
+    cosines=(Cosine("context", 0.75, 0.5, 0.8), Cosine("norm", 1.0, 1.0, 1.0)),
+    first=0.5,
+    common=0.25,
+    common_rounding=0.125,
+    rescaled=True,
+)
 DEATH = Death("assert", "fc", "`a < b` in kernel", by_draft=True)
 
 
@@ -23,6 +35,11 @@ DEATH = Death("assert", "fc", "`a < b` in kernel", by_draft=True)
         replace(PLAIN, out_of_range=(("table", -1, 8), ("table", 9, 8)), provoked=DEATH),
         replace(PLAIN, death=DEATH),
         replace(PLAIN, skipped="the engine refuses", survived=True),
+        replace(PLAIN, fidelity=FIDELITY),
+        replace(
+            PLAIN,
+            fidelity=replace(FIDELITY, drifts=(), cosines=(), first=None, common=None, common_rounding=None),
+        ),
     ],
 )
 def test_there_and_back(warmup: WarmUp) -> None:
@@ -37,6 +54,19 @@ def test_the_keys_of_the_contract() -> None:
     ]
     assert said["out_of_range"] == [{"table": "table", "id": 9, "rows": 8}]
     assert said["verdict"] == "fail"
+
+
+def test_the_keys_of_a_comparison() -> None:
+    said = to_dict(replace(PLAIN, fidelity=FIDELITY))["fidelity"]
+    assert [*said] == ["against", "drifts", "cosines", "first", "common", "common_rounding", "rescaled"]
+    assert said["cosines"][0] == {"stage": "context", "mean": 0.75, "least": 0.5, "rounding": 0.8}
+    fc, exact = said["drifts"]
+    assert fc == {
+        "matrix": "fc", "numbers": "int", "bits": 8, "width": 128,
+        "error": 0.1, "decibels": 20.0, "gain": 0.5, "group": 1.5, "shift": -0.25,
+    }  # fmt: skip
+    assert exact["decibels"] is None
+    assert to_dict(PLAIN)["fidelity"] is None
 
 
 @pytest.mark.parametrize("death", [DEATH, replace(DEATH, by_draft=False)])
