@@ -18,7 +18,9 @@ Audited = Callable[[str], Report]
 
 def by_engine(report: Report) -> dict[str, list[Box]]:
     assert report.checkpoint is not None
-    return {run.engine: boxes(run, report.checkpoint.tensors) for run in report.runs}
+    return {
+        run.engine: boxes(run, report.checkpoint.tensors, report.of_engine(run.engine)) for run in report.runs
+    }
 
 
 def cells_of(boxes: list[Box]) -> list[Cell]:
@@ -86,7 +88,6 @@ def test_tensors_of_no_module_have_a_box_of_their_own(audited: Audited) -> None:
 @pytest.mark.parametrize(
     ("case", "state", "name", "note"),
     [
-        ("shape-q", "resized", "layers.0.self_attn.qkv_proj.weight", "numbers and took"),
         ("extra-head-embed", "ignored", "lm_head.weight", "the draft borrows the target's head"),
         (
             "fp8-dynamic-bf16-weights",
@@ -102,3 +103,12 @@ def test_a_state_and_what_is_said_of_it(
 ) -> None:
     cells = cells_of(by_engine(audited(f"cases/{case}"))["sglang-next"])
     assert [cell.note for cell in cells if (cell.state.id, cell.name) == (state, name) and note in cell.note]
+
+
+def test_a_resized_parameter_is_what_the_rule_says(audited: Audited) -> None:
+    found = by_engine(audited("rules/resized-parameter/bad-heads-too-few"))["sglang-0.5.23"]
+    resized = [cell for cell in cells_of(found) if cell.state.id == "resized"]
+    assert "layers.0.self_attn.o_proj.weight" in {cell.name for cell in resized}
+    assert all("numbers and took" in cell.note for cell in resized)
+    by_design = by_engine(audited("cases/dense-lilicorr"))["sglang-0.5.23"]
+    assert not [cell for cell in cells_of(by_design) if cell.state.id == "resized"]

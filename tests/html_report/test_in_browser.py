@@ -83,7 +83,7 @@ def test_a_module_has_one_place_on_all_engines_and_bytes_are_area(seed: Browser)
 def test_the_smallest_cells_can_be_seen(seed: Browser) -> None:
     sides = """[...document.querySelectorAll('.cell')].map((cell) => cell.getBoundingClientRect())
         .map((box) => Math.min(box.width, box.height))"""
-    assert min(seed.evaluate(sides)) >= 6
+    assert min(seed.evaluate(sides)) >= 12
 
 
 def test_search_and_states_leave_what_matches(seed: Browser) -> None:
@@ -127,8 +127,7 @@ def test_arrows_walk_and_enter_opens(seed: Browser) -> None:
     assert seed.evaluate("tip.hidden") and not seed.evaluate("inspector.hidden")
     words = seed.evaluate("inspector.innerText")
     for said in (
-        "prefix asked",
-        "nobody asks",
+        "prefix asked layers.0.self_attn.qkv_proj",
         "layers.0.self_attn.q_proj.weight BF16 256 \u00d7 128",
         f"{RELEASE}: dropped",
     ):
@@ -264,3 +263,15 @@ def test_ten_thousand_tensors_fold_into_a_map(
     assert browser.evaluate("matches.textContent").startswith("100 of ")
     assert 0 < len(shown(browser)) < drawn
     assert browser.complaints == []
+
+
+def test_on_paper_the_map_and_all_findings_are_there(seed: Browser) -> None:
+    seed.send("Emulation.setDeviceMetricsOverride", width=760, height=1000, deviceScaleFactor=1, mobile=False)
+    seed.send("Emulation.setEmulatedMedia", media="print")
+    try:
+        assert seed.evaluate("search.getBoundingClientRect().width") == 0
+        assert seed.evaluate("document.querySelector('.treemap').getBoundingClientRect().width") > 300
+        assert seed.evaluate("document.documentElement.scrollWidth") <= 760
+        assert seed.evaluate("findings.scrollHeight - findings.clientHeight") <= 0
+    finally:
+        seed.send("Emulation.setEmulatedMedia", media="")

@@ -44,7 +44,7 @@ def render(report: Report, screen: Screen) -> str:
     runs = sorted(report.runs, key=lambda run: run.engine not in report.gating)
     found = in_order(report, told(report.findings, [run.engine for run in runs]))
     read = report.checkpoint
-    shown = [(run, boxes(run, read.tensors)) for run in runs] if read else []
+    shown = [(run, boxes(run, read.tensors, report.of_engine(run.engine))) for run in runs] if read else []
     style = _part("page.css")
     script = "(() => {\n" + "\n".join(_part(f"js/{name}.js") for name in SCRIPTS) + "})();\n"
     data = embedded(document([(run.engine, of_run) for run, of_run in shown], found))
@@ -63,10 +63,10 @@ def render(report: Report, screen: Screen) -> str:
                     "div",
                     _map(named) if read else "",
                     findings(report, found),
+                    warmups(report.warmups or ()),
+                    _table(named) if read else "",
                     class_="beside",
                 ),
-                warmups(report.warmups or ()),
-                _table(named) if read else "",
             ),
             element("script", Markup(data), type="application/json", id="report") if read else "",
             element("script", Markup(script)) if read else "",

@@ -8,6 +8,7 @@ from typing import Final
 from dflash_audit.drops import excuse, owner
 from dflash_audit.dtypes import BITS, TORCH
 from dflash_audit.engine_run import EngineRun
+from dflash_audit.finding import Finding
 from dflash_audit.formats.html.states import (
     DROPPED,
     IGNORED,
@@ -63,23 +64,24 @@ class Box:
     cells: list[Cell] = field(default_factory=list)
 
 
-def boxes(run: EngineRun, tensors: Iterable[Tensor]) -> list[Box]:
+def boxes(run: EngineRun, tensors: Iterable[Tensor], findings: Iterable[Finding]) -> list[Box]:
     """The modules that have cells, in the order of the tree, and then those that only the checkpoint has.
 
-    Of an engine that builds nothing they are the `tensors` as they are stored, under
-    the modules that would hold them.
+    Which parameters are resized, and not so by design, the engine's `findings` say. Of
+    an engine that builds nothing they are the `tensors` as they are stored, under the
+    modules that would hold them.
     """
     found: dict[str, Box] = {}
     if run.tree is None or run.plan is None:
         for tensor in tensors:
-            module, shard = _stored_at(tensor.name)
-            _add(found, module, _tensor_cell(tensor, shard, UNREAD, ""))
+            name, shard = _stored_at(tensor.name)
+            _add(found, name, _tensor_cell(tensor, shard, UNREAD, ""))
         return list(found.values())
     for module in run.tree.modules.values():
         if module.parameters:
             scheme = module.scheme.name if module.scheme else None
             found[module.name] = Box(module.name, module.module_class, module.prefix, scheme)
-    for cell, name in _parameters(run.plan):
+    for cell, name in _parameters(run.plan, _resized(findings)):
         found[name].cells.append(cell)
     for tensor in run.plan.tensors:
         if tensor not in run.plan.fills:
@@ -91,14 +93,20 @@ def _add(found: dict[str, Box], module: str, cell: Cell) -> None:
     found.setdefault(module, Box(module)).cells.append(cell)
 
 
-def _parameters(plan: LoadPlan) -> Iterator[tuple[Cell, str]]:
+def _resized(findings: Iterable[Finding]) -> frozenset[str]:
+    return frozenset(
+        name for finding in findings if finding.rule == "resized-parameter" for name in finding.subjects
+    )
+
+
+def _parameters(plan: LoadPlan, resized: frozenset[str]) -> Iterator[tuple[Cell, str]]:
     """Every parameter's cells, each with the name of its module."""
     fills: dict[str, list[tuple[Tensor, Fill]]] = {}
     for tensor, of_tensor in plan.fills.items():
         for fill in of_tensor:
             fills.setdefault(fill.slot.name, []).append((tensor, fill))
     missing = plan.missing()
-    resized = {resize.slot.name: resize for resize in plan.resized()}
+    amounts = {amount.slot.name: amount.took for amount in plan.resized()}
     for name, slot in plan.slots.items():
         came = fills.get(name, [])
         shards: Sequence[Shard | None] = slot.shards or (None,)
@@ -110,8 +118,7 @@ def _parameters(plan: LoadPlan) -> Iterator[tuple[Cell, str]]:
             of_shard = [(tensor, fill) for tensor, fill in came if fill.shard == shard]
             state, note = _fate(slot.parameter, of_shard, shard in missing.get(name, ()) or not of_shard)
             if name in resized and state is LOADED:
-                numbers = resized[name]
-                state, note = RESIZED, f"holds {numbers.slot.whole:,} numbers and took {numbers.took:,}"
+                state, note = RESIZED, f"holds {slot.whole:,} numbers and took {amounts[name]:,}"
             yield (
                 Cell(
                     name,

@@ -132,7 +132,7 @@ def in_order(report: Report, told: Sequence[Told]) -> list[Told]:
 
 def findings(report: Report, told: Sequence[Told]) -> Markup:
     """The list, in which a finding's place is its number."""
-    title = element("h2", "Findings ", element("span", str(len(told)), class_="count"))
+    title = element("h2", "Findings ", element("span", f"{len(told):,}", class_="count"))
     if not told:
         return element("section", title, element("p", "None."), id="findings")
     listed = [_finding(index, each, counts(report, each)) for index, each in enumerate(told)]

@@ -1,6 +1,6 @@
 """The map as a table, for those who read it: alike cells of several layers in one row."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from dflash_audit.fold import pattern, title
@@ -15,29 +15,29 @@ MOST_ROWS: Final = 3000
 
 def table(engines: Iterable[tuple[str, Sequence[Box]]]) -> Markup:
     """All cells of all engines, the worst first."""
-    rows = sorted((row for name, boxes in engines for row in _rows(name, boxes)), key=lambda row: row[0])
+    rows = [(name, alike) for name, boxes in engines for alike in _alike(boxes)]
+    rows.sort(key=lambda row: STATES.index(row[1][0][1].state))
     left_out = len(rows) - MOST_ROWS
     note = f"{left_out:,} rows more are left out here; the JSON report has them." if left_out > 0 else ""
     return joined(
         element(
             "table",
             element("thead", element("tr", *(element("th", column, scope="col") for column in COLUMNS))),
-            element("tbody", *(row for _, row in rows[:MOST_ROWS])),
+            element("tbody", *(_row(name, alike) for name, alike in rows[:MOST_ROWS])),
         ),
         element("p", note) if note else "",
     )
 
 
-def _rows(engine: str, boxes: Sequence[Box]) -> Iterator[tuple[int, Markup]]:
-    """A row for all cells that differ by their layer only, each with the place of its state."""
+def _alike(boxes: Sequence[Box]) -> Iterable[list[tuple[Box, Cell]]]:
+    """The cells, those together that differ by their layer only, each with its module."""
     alike: dict[tuple[object, ...], list[tuple[Box, Cell]]] = {}
     for box in boxes:
         for cell in box.cells:
             sources = tuple(pattern(source.name) for source in cell.sources)
             key = (pattern(cell.target), cell.state, cell.shape, cell.dtype, sources, cell.is_tensor)
             alike.setdefault(key, []).append((box, cell))
-    for members in alike.values():
-        yield STATES.index(members[0][1].state), _row(engine, members)
+    return alike.values()
 
 
 def _row(engine: str, members: Sequence[tuple[Box, Cell]]) -> Markup:

@@ -34,7 +34,7 @@ def _warmup(warmup: "WarmUp") -> Markup:
             element("span", word, class_=f"pill {verdict}"),
             class_="warmup-verdict",
         ),
-        *(element("p", line) for line in _told(warmup)),
+        element("ul", *(element("li", line) for line in _told(warmup)), class_="told"),
         element("ol", *_stages(warmup), class_="timeline") if warmup.stages or warmup.death else "",
         class_="warmup",
     )

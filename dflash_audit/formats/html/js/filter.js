@@ -65,9 +65,11 @@ for (const each of states) {
     selectFinding(finding);
   });
 }
+const numbers = report.findings.map(() => 0);
+cells.forEach((cell) => cell.findings.forEach((index) => (numbers[index] += 1)));
 for (const article of articles) {
   const index = Number(article.dataset.finding);
-  const number = cells.filter((cell) => cell.findings.includes(index)).length;
+  const number = numbers[index];
   if (!number) continue;
   const show = button("show", `Show ${plural(number, "cell")}`, () => {
     selectFinding(finding === index ? null : index);

@@ -3,6 +3,8 @@
 const MOST_LAYERS = 12;
 const MOST_CELLS = 1500;
 const MOST_NUMBERED = 8;
+const MOST_FOREIGN = 200;
+const CROWD = "modules that the draft has not";
 
 /** [{title, times, places}] from top to bottom; places: Map place -> for each engine its spots or nothing. */
 function stripsOf(folded) {
@@ -51,13 +53,13 @@ function strip(group) {
       if (!places.has(place)) places.set(place, report.engines.map(() => null));
       const row = places.get(place);
       const alike = group.map((each) => each.modules[engine][at]);
-      row[engine] = row[engine] ? merged(row[engine], alike) : spotsOf(alike);
+      row[engine] = merged(row[engine] ?? [], spotsOf(alike), place === CROWD);
     });
   });
   return { title: titleOf(group.map((each) => each.layer)), times: group.length, places };
 }
 
-/** Module -> its place with `*` for each number, where many modules are then alike: the experts of a layer. */
+/** Module -> the place that it shares: with `*` for a number, where many are then alike, as experts are; or the crowd. */
 function numberedAlike(modules) {
   const groups = new Map();
   for (const module of modules) {
@@ -70,16 +72,30 @@ function numberedAlike(modules) {
   for (const [place, alike] of groups.values()) {
     if (alike.length > MOST_NUMBERED) alike.forEach((module) => found.set(module, place));
   }
+  const foreign = modules.filter((module) => !module.module_class && !found.has(module));
+  if (foreign.length > MOST_FOREIGN) foreign.forEach((module) => found.set(module, CROWD));
   return found;
 }
 
-/** A spot is what the map shows as one cell; `cells` are all that it stands for. */
+/** A spot is what the map shows as one cell: `cells` are all that it stands for, `size` their bytes in one layer. */
 function spotsOf(alike) {
-  return alike[0].cells.map((cell, at) => ({ first: cell, cells: alike.map((module) => module.cells[at]) }));
+  return alike[0].cells.map((cell, at) => ({
+    first: cell,
+    cells: alike.map((module) => module.cells[at]),
+    size: cell.size,
+    times: 1,
+  }));
 }
 
-function merged(spots, alike) {
-  spotsOf(alike).forEach((more, at) => spots[at]?.cells.push(...more.cells));
+/** Spots of another module taken in: one by one where the modules are alike, in a crowd by their state. */
+function merged(spots, more, crowd) {
+  more.forEach((spot, at) => {
+    const into = crowd ? spots.find((each) => each.first.state === spot.first.state) : spots[at];
+    if (!into) return spots.push(spot);
+    into.cells.push(...spot.cells);
+    into.size += spot.size;
+    into.times += 1;
+  });
   return spots;
 }
 

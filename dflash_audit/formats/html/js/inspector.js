@@ -6,7 +6,7 @@ let opened = null;
 
 function showTip(element) {
   const spot = spots.get(element);
-  tip.replaceChildren(make("code", "name", targetOf(spot.first)), factList(spot));
+  tip.replaceChildren(make("code", "name", nameOf(spot)), factList(spot));
   tip.hidden = false;
   const cell = element.getBoundingClientRect();
   const own = tip.getBoundingClientRect();
@@ -20,13 +20,20 @@ function hideTip() {
   tip.hidden = true;
 }
 
+/** While the page scrolls the tooltip stays with the cell that the keyboard is on. */
+function followTip() {
+  const focused = document.activeElement;
+  if (!tip.hidden && spots.has(focused) && focused.matches(":focus-visible")) showTip(focused);
+  else hideTip();
+}
+
 function inspect(element) {
   const spot = spots.get(element);
   hideTip();
   opened?.classList.remove("opened");
   opened = element;
   element.classList.add("opened");
-  const heading = make("h3", "", make("i", `swatch ${STATES[spot.first.state].id}`, STATES[spot.first.state].letter), make("code", "", targetOf(spot.first)));
+  const heading = make("h3", "", make("i", `swatch ${STATES[spot.first.state].id}`, STATES[spot.first.state].letter), make("code", "", nameOf(spot)));
   const shut = button("shut", "\u00d7", closeInspector);
   shut.setAttribute("aria-label", "Close");
   const on = make("p", "on", "on ", make("code", "", spot.first.module.engine.name));
@@ -102,4 +109,4 @@ map.addEventListener("click", (event) => {
   const cell = event.target.closest(".cell");
   if (cell) inspect(cell);
 });
-addEventListener("scroll", hideTip, { passive: true });
+addEventListener("scroll", followTip, { passive: true });

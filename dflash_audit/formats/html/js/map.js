@@ -39,10 +39,10 @@ function row(each) {
 
 /** Lays every strip out for a width in px; areas keep one scale over all strips. */
 function place(rows, width) {
-  const bytes = rows.reduce((sum, each) => sum + heaviest(each, (spot) => spot.first.size), 0);
+  const bytes = rows.reduce((sum, each) => sum + heaviest(each, (spot) => spot.size), 0);
   const high = Math.min(1500, Math.max(340, STRIP * rows.length));
   const scale = bytes > 0 ? (width * high) / bytes : 0;
-  const area = (spot) => Math.max(FLOOR, spot.first.size * scale);
+  const area = (spot) => Math.max(FLOOR, spot.size * scale);
   for (const each of rows) {
     const height = Math.max(40, Math.round(heaviest(each, area, HEAD * 24) / width));
     const items = [...each.places].map(([name, engines]) => ({ name, engines, weight: weight(engines, area) + HEAD * 24 }));
@@ -83,7 +83,7 @@ function moduleBox(item, engine, box, within, area) {
     inside.h -= HEAD;
   }
   const items = list.map((spot) => ({ spot, weight: area(spot) }));
-  for (const [{ spot }, at] of squarify(items, inside)) element.append(cellButton(spot, at, inner, named));
+  for (const [{ spot }, at] of placeCells(items, inside)) element.append(cellButton(spot, at, inner, named));
   return element;
 }
 
@@ -97,11 +97,26 @@ function cellButton(spot, box, within, named) {
   if (cell.findings.length && cell.state === LOADED) element.classList.add("flagged");
   if (Math.min(box.w, box.h) < 24) element.classList.add("small");
   if (state.letter && box.w >= 11 && box.h >= 12) element.append(make("b", "", state.letter));
-  if (box.w >= 34 && box.h >= 15) element.append(make("span", "", named ? labelOf(cell) : headOf(cell.module.name, 0)));
-  if (named && box.w >= 54 && box.h >= 34) element.append(make("small", "", byteCount(cell.size)));
+  if (box.w >= 34 && box.h >= 15) element.append(make("span", "", named ? labelOf(spot) : headOf(cell.module.name, 0)));
+  if (named && box.w >= 54 && box.h >= 34) element.append(make("small", "", byteCount(spot.size)));
   put(element, box, within);
   spots.set(element, spot);
   return element;
+}
+
+/** A treemap in which the cells near the floor stand in a column or row of their own, so that none is a sliver. */
+function placeCells(items, box) {
+  const least = items.filter((item) => item.weight <= 2 * FLOOR);
+  const wide = box.w > box.h;
+  const side = Math.sqrt(FLOOR);
+  const lines = Math.ceil(least.length / Math.max(1, Math.floor((wide ? box.h : box.w) / side)));
+  const thick = lines * side;
+  if (!least.length || least.length === items.length || thick > (wide ? box.w : box.h) / 2) return squarify(items, box);
+  const rest = items.filter((item) => item.weight > 2 * FLOOR);
+  const [large, small] = wide
+    ? [{ ...box, w: box.w - thick }, { ...box, x: box.x + box.w - thick, w: thick }]
+    : [{ ...box, h: box.h - thick }, { ...box, y: box.y + box.h - thick, h: thick }];
+  return [...squarify(rest, large), ...squarify(least, small)];
 }
 
 /** A module's name, or its last part where the whole does not fit. */
@@ -109,9 +124,11 @@ function headOf(name, width) {
   return name.length * 6.3 > width ? name.slice(name.lastIndexOf(".") + 1) : name || "(root)";
 }
 
-function labelOf(cell) {
+function labelOf({ first: cell, cells: all, times }) {
+  if (all.some((each) => each.label !== cell.label)) return plural(times, "tensor");
   const shards = { 0: "gate", 1: "up" };
-  return cell.shard === undefined ? cell.label : `${shards[cell.shard] ?? cell.shard} ${cell.label}`;
+  const label = cell.shard === undefined ? cell.label : `${shards[cell.shard] ?? cell.shard} ${cell.label}`;
+  return times > 1 ? `${times.toLocaleString("en")} \u00d7 ${label}` : label;
 }
 
 /** Places in percent, so that paper of any width shows the same map. */

@@ -42,12 +42,22 @@ function facts(spot) {
     ["state", STATES[cell.state].word + (cell.note ? `: ${cell.note}` : "")],
     ["shape", shapeOf(cell.shape)],
     ["dtype", cell.dtype],
-    ["size", byteCount(cell.size) + (spot.cells.length > 1 ? ` each, ${plural(spot.cells.length, "cell")} alike` : "")],
+    ["size", sizeOf(spot)],
     ["module", `${module.name || "(root)"} (${module.module_class ?? (isUnread(cell) ? "not built" : "not in the draft")})`],
     ["prefix asked", module.prefix ?? (module.module_class ? "nobody asks" : "")],
     ["scheme", module.scheme ?? ""],
     [cell.tensor ? "" : "from", listed(sources, 4)],
   ].filter(([term, words]) => term && words);
+}
+
+function nameOf(spot) {
+  const more = spot.cells.length - 1;
+  return more ? `${targetOf(spot.first)} and ${more.toLocaleString("en")} more` : targetOf(spot.first);
+}
+
+function sizeOf(spot) {
+  const size = byteCount(spot.cells.reduce((sum, cell) => sum + cell.size, 0));
+  return spot.cells.length > 1 ? `${size} in ${plural(spot.cells.length, "cell")}` : size;
 }
 
 function isUnread(cell) {
@@ -68,6 +78,5 @@ function factList(spot) {
 /** One line for those who hear the map. */
 function spoken(spot) {
   const cell = spot.first;
-  const more = spot.cells.length > 1 ? `, and ${spot.cells.length - 1} alike` : "";
-  return `${targetOf(cell)}, ${STATES[cell.state].word}, ${cell.dtype}, ${byteCount(cell.size)}${more}`;
+  return `${nameOf(spot)}, ${STATES[cell.state].word}, ${cell.dtype}, ${sizeOf(spot)}`;
 }
