@@ -182,6 +182,12 @@ def test_a_warm_up_is_a_line_of_stages(case: str, words: str, audited: Audited) 
     assert words in Parsed(page).text()
 
 
+def test_the_written_page_says_what_every_state_means() -> None:
+    told = (Path(__file__).parents[2] / "docs" / "html-report.md").read_text()
+    rows = re.findall(r"^\| ([^|]+) \| ?([A-Z]?) ?\| [^|]+ \| ([^|]+) \|$", told, re.MULTILINE)
+    assert rows == [(state.word, state.letter, state.meaning) for state in STATES]
+
+
 def test_the_scripts_make_text_and_no_markup() -> None:
     folder = Path(__file__).parents[2] / "dflash_audit" / "formats" / "html" / "js"
     sinks = re.compile(
