@@ -10,6 +10,7 @@ from dflash_audit.report import Report
 FORMATS: Final[Mapping[str, str]] = {
     "text": "dflash_audit.formats.text",
     "json": "dflash_audit.formats.json_report",
+    "html": "dflash_audit.formats.html",
 }
 
 
