@@ -12,7 +12,7 @@ from typing import Any, Final
 from dflash_audit.byte_count import byte_count
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import SEVERITIES, Finding, Severity
-from dflash_audit.formats.told import Step, sections, steps, told
+from dflash_audit.formats.told import Step, Told, sections, steps, told
 from dflash_audit.report import Report
 from dflash_audit.sources.checkpoint import Checkpoint
 from dflash_audit.verdict import Verdict
@@ -86,7 +86,7 @@ class Outline:
     first: tuple[Step, ...]
     then: tuple[Step, ...]
     serving: EngineRun | None
-    counted: tuple[Finding, ...]
+    counted: tuple[Told, ...]
 
     @property
     def not_judged(self) -> list[EngineRun]:
@@ -98,9 +98,9 @@ def outline(report: Report) -> Outline:
     """The parts of a report, each worked out once."""
     runs = sorted(report.runs, key=lambda run: run.engine not in report.gating)
     findings = told(report.findings, [run.engine for run in runs])
-    counted = [each.finding for each in findings if _counts(report, each.engines)]
-    first, then = _steps(counted)
-    fails = any(finding.severity == "error" for finding in counted) or report.error is not None
+    counted = [each for each in findings if _counts(report, each.engines)]
+    first, then = _steps([each.finding for each in counted])
+    fails = any(each.finding.severity == "error" for each in counted) or report.error is not None
     serving = (run for run in runs if run.engine in report.gating and run.serve and not fails)
     return Outline(
         rows=tuple(_row(report, run) for run in runs),
@@ -122,10 +122,10 @@ def described(checkpoint: Checkpoint, runs: Sequence[EngineRun]) -> str:
     return f"{_what(runs, checkpoint.config)}, {len(checkpoint.tensors)} tensors in {files} ({sizes})"
 
 
-def summary(report: Report, counted: Sequence[Finding]) -> str:
+def summary(report: Report, counted: Sequence[Told]) -> str:
     """What counts: a finding of several engines once, as it is told."""
     engines = ", ".join(run.engine for run in report.runs if run.engine in report.gating)
-    return f"{tally(finding.severity for finding in counted)} that count ({engines})"
+    return f"{tally(each.finding.severity for each in counted)} that count ({engines})"
 
 
 def tally(severities: Iterable[Severity], all_of_them: bool = True) -> str:

@@ -14,6 +14,9 @@ from dflash_audit.sources.weight_files import WEIGHTS
 Kind = Literal["tensor", "parameter", "module", "file", "entry"]
 
 MODELOPT: Final = "hf_quant_config.json"
+ROOTS: Final = ("GITHUB_WORKSPACE", "CI_PROJECT_DIR")
+"""Where GitHub and GitLab say that the checkout is, to which they take paths as relative; else it is here."""
+
 OF_QUANTIZATION: Final = frozenset(
     ("refused-quantization", "dead-ignore-entry", "wrong-ignore-entry", "unread-ignore-list")
 )
@@ -36,6 +39,8 @@ class Places:
 
     def __init__(self, report: Report) -> None:
         self._report = report
+        named = (os.environ.get(variable, "") for variable in ROOTS)
+        self._root = os.path.realpath(next(filter(os.path.isdir, named), "."))
 
     @property
     def local(self) -> bool:
@@ -51,17 +56,19 @@ class Places:
 
     @cached_property
     def name(self) -> str:
-        """The folder under a name that is the same in every checkout: relative to here, or its last part."""
+        """The folder under a name that is the same in every checkout: below the root, or its last part."""
         if not self.local:
             return self.folder
-        here = os.path.relpath(os.path.realpath(self.folder), os.path.realpath("."))
+        folder = os.path.realpath(self.folder)
+        here = os.path.relpath(folder, self._root)
         inside = here != os.pardir and not here.startswith(os.pardir + os.sep)
-        return here.replace(os.sep, "/") if inside else os.path.basename(os.path.realpath(self.folder))
+        return here.replace(os.sep, "/") if inside else os.path.basename(folder)
 
     @cached_property
-    def below_here(self) -> bool:
-        """Whether `name` leads from the working directory to the folder."""
-        return self.local and os.path.realpath(self.name) == os.path.realpath(self.folder)
+    def below_root(self) -> bool:
+        """Whether `name` leads from the root to the folder."""
+        folder = os.path.realpath(self.folder)
+        return self.local and os.path.realpath(os.path.join(self._root, self.name)) == folder
 
     def path(self, file: str) -> str:
         """A file of the source as `name` has it, with slashes."""
