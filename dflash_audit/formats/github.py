@@ -48,7 +48,7 @@ def _few(severity: Severity, commands: Sequence[str]) -> Iterator[str]:
         return
     yield from commands[: MOST - 1]
     left = tally([severity] * (len(commands) - MOST + 1), all_of_them=False)
-    yield _command(COMMANDS[severity], f"{left} more", None, "The job's summary has them all.")
+    yield _command(COMMANDS[severity], f"{left} left out", None, "The job's summary has them all.")
 
 
 def _annotation(told: Told, places: Places) -> str:

@@ -109,7 +109,7 @@ def _sections(sections: Iterable[Section], room: int) -> Iterator[str]:
         if shown:
             yield from (opening, *shown, closing) if closing else (opening, *shown)
     if left:
-        yield f"*{tally(left, all_of_them=False)} more, too long for a page: `--format json` has them all.*"
+        yield f"*Left out of this page: {tally(left, all_of_them=False)}; `--format json` has them all.*"
 
 
 def _around(section: Section) -> tuple[str, str]:
