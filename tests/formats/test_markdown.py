@@ -72,7 +72,7 @@ def test_it_fits_into_a_comment(number: int) -> None:
             f"name.{n}" * 40,
             f"Word {n}.",
             f"Do {n}.",
-        )  # type: ignore[arg-type]
+        )
         for n in range(number)
     ]
     said = written("markdown", of(*many))
