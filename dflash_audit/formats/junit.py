@@ -10,7 +10,6 @@ from dflash_audit.finding import Finding
 from dflash_audit.formats.clean import clean
 from dflash_audit.formats.place import Places
 from dflash_audit.formats.screen import Screen
-from dflash_audit.printable import LOG_COMMAND
 from dflash_audit.report import Report
 from dflash_audit.rules import CHECKPOINT_RULES, ENGINE_RULES, LAYOUT_RULES, SERVER_RULES, WARMUP_RULES
 
@@ -38,8 +37,8 @@ def render(report: Report, screen: Screen) -> str:
         _add(root, "audit", [case])
     _count(root)
     ET.indent(root)
-    text = ET.tostring(root, encoding="us-ascii", xml_declaration=True).decode("ascii")
-    return LOG_COMMAND.sub("&#35;#", text)
+    text: bytes = ET.tostring(root, encoding="us-ascii", xml_declaration=True)
+    return text.decode("ascii")
 
 
 def _add(root: ET.Element, name: str, cases: Iterable[ET.Element]) -> None:

@@ -136,12 +136,12 @@ def _result(report: Report, finding: Finding, places: Places, rule: int, known: 
 
 def _location(finding: Finding, places: Places) -> dict[str, Any]:
     place = places.of(finding)
-    physical: dict[str, Any] = {"artifactLocation": {"uri": _uri(places, place.file)}}
-    if place.file.endswith(".json"):
-        # GitHub shows a result at a line or not at all.
-        physical["region"] = {"startLine": 1}
     return {
-        "physicalLocation": physical,
+        "physicalLocation": {
+            "artifactLocation": {"uri": _uri(places, place.file)},
+            # GitHub asks for a line, also of a file that has none.
+            "region": {"startLine": 1},
+        },
         "logicalLocations": [{"fullyQualifiedName": clean(name), "kind": kind} for name, kind in place.names],
     }
 

@@ -102,6 +102,13 @@ def test_gitlab() -> None:
     assert json.loads(again.stdout) == said
 
 
+def test_gitlab_and_sarif_know_a_finding_by_the_same_mark() -> None:
+    report = audited()
+    results = json.loads(written("sarif", report))["runs"][0]["results"]
+    marks = [result["partialFingerprints"]["primaryLocationLineHash"] for result in results]
+    assert [entry["fingerprint"] for entry in json.loads(written("gitlab", report))] == marks
+
+
 def test_gitlab_of_what_was_not_judged_or_not_read(tmp_path: Path) -> None:
     (entry,) = json.loads(written("gitlab", unreadable()))
     assert (entry["severity"], entry["check_name"]) == ("blocker", "no-such-source")

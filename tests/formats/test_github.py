@@ -56,6 +56,12 @@ def test_files_are_named_as_the_checkout_has_them(tmp_path: Path) -> None:
     assert ",file=" not in run(*words, cwd=tmp_path).stdout
 
 
+def test_a_folder_whose_name_would_end_a_property(tmp_path: Path) -> None:
+    materialize(FIXTURES / "cases" / "act-gelu", tmp_path / "a:b,c%d")
+    (line, *_) = run("a:b,c%d", "--format", "github", cwd=tmp_path).stdout.splitlines()
+    assert ",file=a%3Ab%2Cc%25d/config.json::" in line
+
+
 def test_what_keeps_from_a_verdict_is_an_annotation(tmp_path: Path) -> None:
     assert written("github", unreadable()) == "::error title=dflash-audit::nothing: is not there"
     source = materialize(FIXTURES / "cases" / "dense-dspark", tmp_path)

@@ -2,14 +2,17 @@
 
 import json
 import re
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
-from formats.reports import HOSTILE, hostile, unreadable, written
+from formats.reports import HOSTILE, audited, hostile, unreadable, written
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+from materialize import materialize, write_zeros
+from parity.case import FIXTURES
 
 from dflash_audit.formats import FORMATS
 from dflash_audit.formats.inert_markdown import code, prose
@@ -17,6 +20,9 @@ from dflash_audit.formats.inert_markdown import code, prose
 REPORT = hostile()
 RUNNER_COMMAND = re.compile(r"^\s*::|##\w*\[")
 """What a CI system would do something for: GitHub's new and old commands, Azure's, TeamCity's."""
+
+COMMAND = re.compile(r"::(error|warning|notice) title=[^:,]*(?:,file=[^:,]*)?::(?:(?!##\w*\[).)*")
+"""A command that is this audit's own."""
 
 OWN_HTML = re.compile(r"<details><summary>[\w .,-]+</summary>|</details>")
 
@@ -36,6 +42,42 @@ def test_every_line_is_printable(name: str) -> None:
     text.encode("utf-8")
 
 
+@pytest.fixture(scope="module")
+def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Drafts with hostile names: of tensors and of what is to stay dense; and of the class."""
+    case = FIXTURES / "cases" / "ct-dflash2-w8a16_q_only"
+    names = [name for name in HOSTILE if name not in ("\ud800", "")]
+    tensors = json.loads((case / "tensors.json").read_text())
+    found = []
+    for architecture in ("DFlash2DraftModel", *names[:8]):
+        source = materialize(case, tmp_path_factory.mktemp("hostile"))
+        config = json.loads((source / "config.json").read_text())
+        config["quantization_config"]["ignore"] += [name for name in names if not name.startswith("re:")]
+        config["architectures"] = [architecture]
+        (source / "config.json").write_text(json.dumps(config))
+        more = [*names, *(f"layers.0.{name}.weight" for name in names)]
+        write_zeros(source / "model.safetensors", {**tensors, **{name: ("BF16", [2]) for name in more}})
+        found.append(source)
+    return found
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_checkpoint_with_such_names(name: str, checkpoints: list[Path]) -> None:
+    for source in checkpoints:
+        report = audited(source)
+        assert any("pwned" in subject for finding in report.findings for subject in finding.subjects) or (
+            report.runs[0].model_class is None
+        )
+        lines = written(name, report, 40).split("\n")
+        assert all(line.isprintable() for line in lines)
+        if name == "github":
+            assert all(COMMAND.fullmatch(line) for line in lines)
+        else:
+            assert [line for line in lines if RUNNER_COMMAND.search(line)] == []
+        if name == "markdown":
+            assert prone(tokens("\n".join(lines))) == []
+
+
 def test_json_has_the_names_as_they_are() -> None:
     said = json.loads(written("json", REPORT))
     assert [finding["subject"] for finding in said["findings"]] == [*HOSTILE, *HOSTILE, "last"]
@@ -43,14 +85,15 @@ def test_json_has_the_names_as_they_are() -> None:
 
 def test_github_has_one_command_a_line_and_ten_of_a_type() -> None:
     lines = written("github", REPORT).split("\n")
-    parsed = [re.fullmatch(r"::(\w+) title=([^:,]*)(?:,file=([^:,]*))?::(.*)", line) for line in lines]
+    parsed = [COMMAND.fullmatch(line) for line in lines]
     commands = [match[1] for match in parsed if match]
     assert len(commands) == len(lines)
     assert commands == sorted(commands, key=("error", "warning", "notice").index)
     assert {command: commands.count(command) for command in commands} == {
         "error": 10, "warning": 10, "notice": 10
     }  # fmt: skip
-    assert not any(re.search(r"%(?!25|0A|0D|3A|2C)", line) for line in lines)
+    (told,) = [line for line in lines if "%250A::error::pwned: %250A::error::pwned It says" in line]
+    assert re.findall(r"%..", told.partition("::%250A")[2]).count("%0A") == 1
 
 
 def test_junit_is_one_document() -> None:
