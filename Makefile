@@ -3,8 +3,10 @@ PYTHON ?= python3
 VENV ?= .venv
 # The Python of an environment that holds sglang==0.5.23: `make records` and `make selfcheck` need it, `make bench` may have it.
 SGLANG_PYTHON ?=
+# The torch of the warm-up's tests: one that is known to pass, for CI alone. The extra itself pins none.
+TORCH ?= torch==2.13.0
 
-.PHONY: audit test lint format bench selfcheck records clean
+.PHONY: audit test test-warmup lint format bench selfcheck records clean
 .DELETE_ON_ERROR:
 
 audit: $(VENV)/.audit
@@ -12,6 +14,10 @@ audit: $(VENV)/.audit
 
 test: $(VENV)/.test
 	$(VENV)/bin/python -m pytest
+
+# One thread: the drafts of the tests are small, and threads that wait for each other are what would take the time.
+test-warmup: $(VENV)-warmup/.test
+	OMP_NUM_THREADS=1 $(VENV)-warmup/bin/python -m pytest -m warmup
 
 lint: $(VENV)/.lint
 	$(VENV)/bin/ruff check .
@@ -35,10 +41,10 @@ records:
 	$(SGLANG_PYTHON) scripts/record_unpacked.py fixtures/unpacked
 
 clean:
-	rm -rf $(VENV) .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-warmup .hypothesis .mypy_cache .pytest_cache .ruff_cache
 
-$(VENV)/bin/python:
-	$(PYTHON) -m venv $(VENV)
+$(VENV)/bin/python $(VENV)-warmup/bin/python: %/bin/python:
+	$(PYTHON) -m venv $*
 
 $(VENV)/.audit: pyproject.toml | $(VENV)/bin/python
 	$(VENV)/bin/python -m pip install --quiet --editable .
@@ -46,4 +52,9 @@ $(VENV)/.audit: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/.test $(VENV)/.lint: $(VENV)/.%: pyproject.toml | $(VENV)/bin/python
 	$(VENV)/bin/python -m pip install --quiet --editable '.[$*]'
+	touch $@
+
+$(VENV)-warmup/.test: pyproject.toml | $(VENV)-warmup/bin/python
+	$(VENV)-warmup/bin/python -m pip install --quiet '$(TORCH)'
+	$(VENV)-warmup/bin/python -m pip install --quiet --editable '.[test,warmup]'
 	touch $@

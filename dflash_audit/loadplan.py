@@ -1,7 +1,8 @@
 """Where every tensor of a checkpoint goes, and what nothing fills."""
 
+import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -25,6 +26,23 @@ Box = tuple[tuple[int, int], ...]
 def whole_of(shape: tuple[int, ...]) -> Box:
     """The box that is all of a tensor."""
     return tuple([(0, size) for size in shape]) or ((0, 1),)
+
+
+def cover(boxes: Iterable[Box], shape: tuple[int, ...]) -> bool:
+    """Whether the boxes leave nothing free of a tensor: seen in each cell between any two edges."""
+    boxes = list(boxes)
+    whole = whole_of(shape)
+    if whole in boxes:
+        return True
+    edges = []
+    for axis, (_, size) in enumerate(whole):
+        starts = {0} | {edge for box in boxes for edge in (box[axis][0], sum(box[axis]))}
+        edges.append([edge for edge in starts if edge < size])
+    return all(any(_holds(box, corner) for box in boxes) for corner in itertools.product(*edges))
+
+
+def _holds(box: Box, point: tuple[int, ...]) -> bool:
+    return all(start <= at < start + length for (start, length), at in zip(box, point, strict=True))
 
 
 class Copy(NamedTuple):
@@ -143,6 +161,23 @@ class LoadPlan:
             elif absent:
                 found[slot.name] = absent
         return found
+
+    def half_filled(self) -> list[Slot]:
+        """Parameters of which a part stays as it was, although each of their shards came.
+
+        Those that have a right value of their own are left out, and those for which
+        nothing tells what the loads wrote (those of an engine that runs itself).
+        """
+        missing = self.missing()
+        boxes: dict[str, set[Box]] = {}
+        for fill in self._all_fills():
+            boxes.setdefault(fill.slot.name, set()).update(copy.into for copy in fill.copies)
+        return [
+            slot
+            for name, slot in self.slots.items()
+            if name not in missing and not slot.parameter.defaulted
+            if boxes.get(name) and not cover(boxes[name], slot.parameter.shape)
+        ]
 
     def resized(self) -> list[Resized]:
         """Parameters that took in another amount than they hold, without an objection."""

@@ -58,6 +58,7 @@ SERVER_RULES: Final = (
     "inherited-quantization",
     "rank-limit",
     "kernel-limit",
+    "head-groups",
     "nvfp4-on-marlin",
     "old-card",
     "wide-activations",

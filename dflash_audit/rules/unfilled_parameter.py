@@ -1,7 +1,9 @@
 """A parameter, or a shard of a fused one, that nothing fills.
 
-The draft is built with it, and no tensor of the checkpoint reaches it. Parameters that have a right value
-of their own (the scales of a KV cache, the input scale of NVFP4) are not counted.
+The draft is built with it, and no tensor of the checkpoint reaches it, or only a part of it: where a
+checkpoint stores q, k and v as one, the engine may put their scale in the place of the first alone.
+Parameters that have a right value of their own (the scales of a KV cache, the input scale of NVFP4) are not
+counted.
 
 ## Why it matters
 
@@ -31,11 +33,15 @@ from typing import Final
 from dflash_audit.drops import owner
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
-from dflash_audit.fold import pattern, title
+from dflash_audit.fold import fold, pattern, title
 from dflash_audit.loadplan import LoadPlan, Shard
 from dflash_audit.rules import dropped_tensor
 
 HINT: Final = "Add the tensor in the layout that the engine expects, or change the config to match."
+
+HALF_FILLED: Final = (
+    "Export the tensors of the layers that the engine fuses apart (q_proj, k_proj, v_proj, ...)."
+)
 
 
 def find(run: EngineRun) -> Iterator[Finding]:
@@ -53,6 +59,23 @@ def find(run: EngineRun) -> Iterator[Finding]:
     for (_, shards), names in groups.items():
         hint = lost.get(run.plan.slots[names[0]].module.name) or HINT
         yield _finding(run, run.plan, names, shards, hint)
+    yield from _half_filled(run, run.plan)
+
+
+def _half_filled(run: EngineRun, plan: LoadPlan) -> Iterator[Finding]:
+    for subject, names in fold(slot.name for slot in plan.half_filled()).items():
+        yield Finding(
+            rule="unfilled-parameter",
+            severity="error",
+            engine=run.engine,
+            subject=subject,
+            message=(
+                f"What is loaded fills only a part of its {plan.slots[names[0]].numel:,} numbers:"
+                f" {run.engine} runs on what was in memory for the others."
+            ),
+            hint=HALF_FILLED,
+            subjects=names,
+        )
 
 
 def _lost(run: EngineRun, plan: LoadPlan) -> dict[str, str | None]:

@@ -47,8 +47,8 @@ def _device(name: str) -> torch.device:
     if device.type == "cuda":
         # So that a card that is not there is told before the first stage, as the machine's fault.
         device = torch.device("cuda", device.index or 0)
-        torch.cuda.set_device(device)
         torch.zeros(1, device=device)
+        torch.cuda.set_device(device)
     return device
 
 

@@ -1,8 +1,7 @@
 """The parameters of a draft as they stand after the load: filled as the plan says, poisoned elsewhere."""
 
-import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -12,7 +11,7 @@ from safetensors import SafetensorError, safe_open
 
 from dflash_audit.dtypes import TORCH
 from dflash_audit.errors import Unreadable
-from dflash_audit.loadplan import Box, Copy, LoadPlan, Shard, Slot, whole_of
+from dflash_audit.loadplan import Box, Copy, LoadPlan, Shard, Slot, cover, whole_of
 from dflash_audit.sources.checkpoint import Tensor
 from dflash_audit.tree import Parameter
 
@@ -89,7 +88,7 @@ class Memory:
 
     def _covered(self, slot: Slot) -> bool:
         boxes = {write.copy.into for write in self._writes.get(slot.name, ())}
-        return _cover(boxes, whole_of(slot.parameter.shape))
+        return cover(boxes, slot.parameter.shape)
 
     def _mapped(self, slot: Slot) -> torch.Tensor | None:
         """The file's own memory, where the parameter is one tensor's numbers as they are."""
@@ -185,17 +184,3 @@ def _part(tensor: torch.Tensor, box: Box) -> torch.Tensor:
 
 def _numbers(box: Box) -> int:
     return math.prod(length for _, length in box)
-
-
-def _cover(boxes: Iterable[Box], whole: Box) -> bool:
-    """Whether the boxes leave nothing of `whole` free: seen in each cell between any two edges."""
-    boxes = list(boxes)
-    edges = []
-    for axis, (_, size) in enumerate(whole):
-        starts = {0} | {edge for box in boxes for edge in (box[axis][0], sum(box[axis]))}
-        edges.append([edge for edge in starts if edge < size])
-    return all(any(_holds(box, corner) for box in boxes) for corner in itertools.product(*edges))
-
-
-def _holds(box: Box, point: tuple[int, ...]) -> bool:
-    return all(start <= at < start + length for (start, length), at in zip(box, point, strict=True))

@@ -12,6 +12,7 @@ from dflash_audit.warmup.memory import Memory
 from dflash_audit.warmup.reached import reached_outputs
 from dflash_audit.warmup.reference import Inputs, random_inputs, run
 from dflash_audit.warmup.result import Fidelity, Source, WarmUp
+from dflash_audit.warmup.unpack import import_unpackers
 from dflash_audit.warmup.watch import Watch
 from dflash_audit.warmup.weights import Weights
 
@@ -35,6 +36,8 @@ def reference_pass(job: Job, device: torch.device, tell: Teller) -> WarmUp:
     if job.provoke:
         inputs = replace(inputs, anchors=torch.full_like(inputs.anchors, inputs.embedding.shape[0]))
     watch = Watch(tell, keep=job.against is not None)
+    with watch.stage("imports"):
+        import_unpackers(job.tree.modules.values())
     outputs = run(job.forward, weights, inputs, watch, guard=not job.provoke)
     reached = reached_outputs(watch.stages)
     passed = Passed(weights, watch, outputs)

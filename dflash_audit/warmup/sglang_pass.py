@@ -10,10 +10,12 @@ from dflash_audit.refusal import NotModelled
 from dflash_audit.tree import Module
 from dflash_audit.warmup.events import Teller
 from dflash_audit.warmup.job import Job
+from dflash_audit.warmup.memory import REST
 from dflash_audit.warmup.reached import reached_outputs
 from dflash_audit.warmup.reference import Inputs, Outputs, random_inputs
 from dflash_audit.warmup.result import Source, WarmUp
-from dflash_audit.warmup.sglang_live.entry import LiveDraft, run_live
+from dflash_audit.warmup.sglang_live.entry import run_live
+from dflash_audit.warmup.sglang_live.live_draft import LiveDraft
 from dflash_audit.warmup.watch import Watch
 
 DTYPE: Final = "bfloat16"
@@ -70,7 +72,10 @@ def _sources(job: Job, inputs: Inputs, tell: Teller) -> tuple[Source, ...]:
 
 def _unfilled(job: Job, module: Module) -> Iterator[str]:
     missing = job.plan.missing()
+    half = {slot.name for slot in job.plan.half_filled()}
     for parameter in module.parameters:
         name = f"{module.name}.{parameter.name}"
         for shard in missing.get(name, ()):
             yield name if shard == "all" else f"{name}[{shard}]"
+        if name in half:
+            yield f"{name}[{REST}]"

@@ -18,7 +18,8 @@ from dflash_audit.sources.disk import read_path
 from dflash_audit.warmup.linear import DenseLinear
 from dflash_audit.warmup.memory import Memory
 from dflash_audit.warmup.reference import random_inputs, run
-from dflash_audit.warmup.sglang_live.entry import LiveDraft, run_live
+from dflash_audit.warmup.sglang_live.entry import run_live
+from dflash_audit.warmup.sglang_live.live_draft import LiveDraft
 from dflash_audit.warmup.sglang_live.platform import prepare
 from dflash_audit.warmup.watch import Watch
 

@@ -11,6 +11,7 @@ pytest.importorskip("safetensors")
 
 from safetensors.torch import load_file  # noqa: E402
 
+from dflash_audit.refusal import Refused  # noqa: E402
 from dflash_audit.warmup.unpack.rounding import (  # noqa: E402
     fp8_by_group,
     fp8_by_token,
@@ -72,3 +73,18 @@ def test_static_fp8_saturates() -> None:
     assert fp8_static(torch.tensor([[1.0, 500.0, -500.0]]), torch.tensor(1.0)).tolist() == [
         [1.0, 448.0, -448.0]
     ]
+
+
+@pytest.mark.parametrize(
+    ("rounding", "width"),
+    [
+        (lambda x: fp8_by_group(x, 128), 128),
+        (mxfp8, 32),
+        (lambda x: nvfp4(x, torch.tensor(1.0)), 16),
+    ],
+    ids=["fp8", "mxfp8", "nvfp4"],
+)
+def test_inputs_that_are_no_whole_groups_are_refused_in_a_sentence(rounding: Any, width: int) -> None:
+    assert rounding(torch.ones(2, 2 * width)).shape == (2, 2 * width)
+    with pytest.raises(Refused, match=f"no kernel quantizes {width + 8} inputs in groups of {width}"):
+        rounding(torch.ones(2, width + 8))

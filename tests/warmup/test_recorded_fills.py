@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from parity.case import FIXTURES, Case
 from real_values import materialize_real
+from warmup.casts import without_meaning
 
 from dflash_audit.engines import engine
 from dflash_audit.loadplan import LoadPlan
@@ -50,7 +51,11 @@ def check(name: str, folder: Path, device: str) -> None:
             for module, leaves in recorded.items()
             for leaf, sha in leaves.items()
         }
-        assert held(plan, folder, device) == expected, (name, named)
+        found = held(plan, folder, device)
+        if device != "cpu":
+            for cast in without_meaning(plan):
+                del expected[cast], found[cast]
+        assert found == expected, (name, named)
         released = recorded
 
 

@@ -2,6 +2,7 @@
 
 Source: SGLang 0.5.23 `srt/models/dflash.py`, `DFlashAttention` and
 `DFlashLagunaAttention`; `kernels/ops/attention/extend_attention.py` for sinks.
+Heads that do not divide are refused as by FlashAttention 3, the default on an H200.
 """
 
 from dataclasses import replace
@@ -9,6 +10,7 @@ from dataclasses import replace
 import torch
 
 from dflash_audit.forward import Layer
+from dflash_audit.refusal import Refused
 from dflash_audit.warmup.linear import DenseLinear
 from dflash_audit.warmup.reference.blocks import Blocks
 from dflash_audit.warmup.reference.gates import gated
@@ -21,8 +23,15 @@ KeysValues = tuple[torch.Tensor, torch.Tensor]
 def attention(
     modules: Modules, name: str, layer: Layer, hidden: torch.Tensor, context: torch.Tensor, blocks: Blocks
 ) -> torch.Tensor:
-    """[requests, rows, hidden] and the context's [context, hidden] -> [requests, rows, hidden]."""
+    """[requests, rows, hidden] and the context's [context, hidden] -> [requests, rows, hidden].
+
+    Raises:
+        Refused: the query heads are no multiple of the key heads.
+    """
     shared = modules.forward.attention
+    if shared.heads % shared.kv_heads:
+        keys_of = f"{shared.kv_heads} key and value heads"
+        raise Refused(f"{shared.heads} query heads cannot be shared out evenly among {keys_of}")
     widths = [heads * shared.head_dim for heads in (shared.heads, shared.kv_heads, shared.kv_heads)]
     qkv = modules.weights.linear(f"{name}.qkv_proj")
     outputs = modules.watch.module(f"{name}.qkv_proj", _rows(qkv, widths[0])(context))

@@ -7,7 +7,7 @@ from sglang.srt.configs.load_config import LoadConfig
 from sglang.srt.model_loader.loader import DefaultModelLoader
 
 from dflash_audit.engines.sglang_installed.child.draft import Draft, serve_one_rank
-from dflash_audit.warmup.sglang_live.entry import LiveDraft
+from dflash_audit.warmup.sglang_live.live_draft import LiveDraft
 from dflash_audit.warmup.sglang_live.poison import poison_parameters
 
 

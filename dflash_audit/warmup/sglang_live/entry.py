@@ -1,25 +1,10 @@
 """From a folder and its inputs to the outputs of the real draft."""
 
-from dataclasses import dataclass
-
 from dflash_audit.warmup.reference.inputs import Inputs
 from dflash_audit.warmup.reference.outputs import Outputs
+from dflash_audit.warmup.sglang_live.live_draft import LiveDraft
 from dflash_audit.warmup.sglang_live.platform import prepare
 from dflash_audit.warmup.watch import Watch
-
-
-@dataclass(frozen=True, slots=True)
-class LiveDraft:
-    """A draft to run: the folder with its files, the server's options for it, and its block.
-
-    `rows` are the anchor and the masks of a block; those from `first_slot` on propose.
-    """
-
-    folder: str
-    rows: int
-    first_slot: int = 1
-    quantization: str | None = None
-    attention_backend: str | None = None
 
 
 def run_live(draft: LiveDraft, inputs: Inputs, watch: Watch) -> Outputs:

@@ -16,8 +16,8 @@ from dflash_audit.warmup.reference.inputs import Inputs
 from dflash_audit.warmup.reference.outputs import Outputs
 from dflash_audit.warmup.sglang_live.attention import attention_backend
 from dflash_audit.warmup.sglang_live.batch import Batch, make_batch
-from dflash_audit.warmup.sglang_live.entry import LiveDraft
 from dflash_audit.warmup.sglang_live.heads import proposed
+from dflash_audit.warmup.sglang_live.live_draft import LiveDraft
 from dflash_audit.warmup.sglang_live.pools import Runner
 from dflash_audit.warmup.watch import Watch
 

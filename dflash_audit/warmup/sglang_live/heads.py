@@ -12,7 +12,7 @@ from sglang.srt.layers.vocab_parallel_embedding import ParallelLMHead
 
 from dflash_audit.warmup.reference.inputs import Inputs
 from dflash_audit.warmup.reference.outputs import Outputs
-from dflash_audit.warmup.sglang_live.entry import LiveDraft
+from dflash_audit.warmup.sglang_live.live_draft import LiveDraft
 from dflash_audit.warmup.watch import Watch
 
 DOMINO_POOL = 2048

@@ -12,9 +12,9 @@ scales by group, in its registers; the kernels that scale their float32 sums
 instead (by row or by tensor) round less, by a part in 512 of a weight.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
-from typing import Any, Final
+from typing import Final
 
 import torch
 
@@ -47,6 +47,16 @@ AutoRound's layers have the schemes of GPTQ and AWQ.
 """
 
 
+Unpacker = Callable[[Module, Mapping[str, torch.Tensor]], DenseLinear]
+
+
+def import_unpackers(modules: Iterable[Module]) -> None:
+    """Import what unpacks these modules, some of which takes seconds, before a time counts."""
+    for module in modules:
+        if module.linear is not None:
+            _unpacker(module)
+
+
 def unpack(module: Module, stored: Mapping[str, torch.Tensor]) -> DenseLinear:
     """The linear that the engine runs for `module`.
 
@@ -57,11 +67,10 @@ def unpack(module: Module, stored: Mapping[str, torch.Tensor]) -> DenseLinear:
         KeyError: nothing here unpacks the scheme.
         Refused: the engine raises on the values, before it serves.
     """
-    scheme = module.scheme.name if module.scheme else DENSE
-    file, _, function = SCHEMES[scheme].partition(":")
-    unpacker: Callable[[Module, Mapping[str, torch.Tensor]], DenseLinear] = _function(file, function)
-    return unpacker(module, stored)
+    return _unpacker(module)(module, stored)
 
 
-def _function(file: str, function: str) -> Any:
-    return getattr(import_module(f"{__name__}.{file}"), function)
+def _unpacker(module: Module) -> Unpacker:
+    file, _, function = SCHEMES[module.scheme.name if module.scheme else DENSE].partition(":")
+    found: Unpacker = getattr(import_module(f"{__name__}.{file}"), function)
+    return found

@@ -1,13 +1,16 @@
 """What kernels do to their inputs: quantize, and multiply the numbers with their scale later.
 
 Each function gives the quantized numbers times their scale, in the dtype of
-its input of [..., inputs]. The kernels clip with `fmin` and `fmax`, which make
+its input of [..., inputs], and raises Refused where the kernel wants whole groups of
+inputs and there are none. The kernels clip with `fmin` and `fmax`, which make
 the greatest number of a NaN; here a NaN stays, so that poison is not hidden.
 """
 
 from typing import Final
 
 import torch
+
+from dflash_audit.refusal import Refused
 
 FP8_MAX: Final = 448.0
 FP4_MAX: Final = 6.0
@@ -18,6 +21,13 @@ LEAST: Final = 1e-10
 Source: SGLang 0.5.23 `kernels/jit/csrc/gemm/per_token_group_quant.cuh` and
 `kernels/ops/quantization/int8_kernel.py`.
 """
+
+
+def _by_group(x: torch.Tensor, width: int) -> torch.Tensor:
+    """[..., inputs] -> [..., groups, width], in float32."""
+    if x.shape[-1] % width:
+        raise Refused(f"no kernel quantizes {x.shape[-1]} inputs in groups of {width}")
+    return x.float().unflatten(-1, (-1, width))
 
 
 def to_fp8(values: torch.Tensor) -> torch.Tensor:
@@ -42,7 +52,7 @@ def fp8_by_group(x: torch.Tensor, width: int) -> torch.Tensor:
 
     Source: SGLang 0.5.23 `kernels/jit/csrc/gemm/per_token_group_quant.cuh`.
     """
-    values = x.float().unflatten(-1, (-1, width))
+    values = _by_group(x, width)
     largest = values.abs().amax(-1, keepdim=True).clamp(min=LEAST)
     numbers = to_fp8(values * (FP8_MAX / largest))
     return (numbers * (largest / FP8_MAX)).flatten(-2).to(x.dtype)
@@ -63,7 +73,7 @@ def mxfp8(x: torch.Tensor) -> torch.Tensor:
     Source: SGLang 0.5.23 `mxfp8_group_quantize` in `srt/layers/quantization/fp8_utils.py`
     and `kernels/ops/quantization/mxfp8_quant.py`.
     """
-    values = x.float().unflatten(-1, (-1, 32))
+    values = _by_group(x, 32)
     fraction, exponent = torch.frexp(values.abs().amax(-1, keepdim=True) / FP8_MAX)
     # frexp gives a fraction in [0.5, 1), so that 0.5 is a power of two itself.
     exponent = torch.where(fraction == 0.5, exponent - 1, exponent).clamp(-127, 127)
@@ -76,7 +86,7 @@ def nvfp4(x: torch.Tensor, global_scale: torch.Tensor) -> torch.Tensor:
 
     Source: SGLang 0.5.23 `fp4_quantize` in `srt/layers/quantization/fp4_utils.py`.
     """
-    values = x.float().unflatten(-1, (-1, 16)) * global_scale.float()
+    values = _by_group(x, 16) * global_scale.float()
     scale = to_fp8(values.abs().amax(-1, keepdim=True) / FP4_MAX)
     numbers = torch.where(scale == 0, scale, to_fp4(values / scale))
     return (numbers * scale / global_scale.float()).flatten(-2).to(x.dtype)

@@ -5,6 +5,8 @@ from typing import Final
 
 import torch
 
+from dflash_audit.refusal import Refused
+
 PIECE: Final = 1 << 22
 """Weights that are in float32 at a time, so that a large layer is never there twice."""
 
@@ -27,8 +29,13 @@ def scaled(
     `scales` and `zeros` are [outputs, groups]; `groups` holds the group of each
     input, None where the inputs divide evenly and in order. An input whose group
     lies outside the scales gets NaN: the engine would read memory that is not theirs.
+
+    Raises:
+        Refused: the inputs do not divide evenly; no kernel goes by such groups.
     """
     scales = scales.float()
+    if groups is None and inputs % scales.shape[1]:
+        raise Refused(f"no kernel takes {inputs} inputs in {scales.shape[1]} groups of a scale each")
     if groups is not None:
         scales, zeros, groups = _with_a_group_of_poison(scales, zeros, groups)
     weight = torch.empty((len(scales), inputs), dtype=torch.bfloat16, device=scales.device)
