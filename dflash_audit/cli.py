@@ -4,6 +4,7 @@ import gc
 import os
 import shutil
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,7 +18,6 @@ from dflash_audit.rules import RULES, page, title
 
 if TYPE_CHECKING:
     from dflash_audit.formats.screen import Screen
-    from dflash_audit.report import Report
 
 # What a command needs it imports itself, and help is plain, so that --help and --version answer at once.
 app = typer.Typer(
@@ -42,7 +42,9 @@ def audit_command(
     gpu: options.Card = DEFAULT_CARD,
     attention_backend: options.AttentionBackend = None,
     fail_on: options.FailOn = "error",
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as one JSON object.")] = False,
+    formats: options.Formats = None,
+    file: options.File = None,
+    as_json: options.Json = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print the load plan too.")] = False,
     warmup: options.WarmUp = False,
     device: options.Device = None,
@@ -57,9 +59,10 @@ def audit_command(
 ) -> None:
     """Audit a checkpoint: exit 0 when every deciding engine serves it, 1 when not, 3 when it cannot tell."""
     from dflash_audit.audit import Request, audit
+    from dflash_audit.deliver import deliver
     from dflash_audit.engine_run import Conditions
-    from dflash_audit.formats import render
 
+    outputs = options.outputs(formats or [], file, as_json)
     warm = options.warm_up_options(
         warmup,
         provoke,
@@ -77,9 +80,8 @@ def audit_command(
     options.one_rank(gating, tp)
     conditions = Conditions(tp, CARDS[gpu], quantization, attention_backend)
     report = audit(Request(source, gating, conditions, fail_on, revision, warm))
-    if as_json or report.checkpoint is not None:
-        _write(render("json" if as_json else "text", report, _screen(verbose)))
-    _complain(report)
+    report, troubles = deliver(report, outputs, _screen(verbose), _write)
+    _complain(troubles)
     raise typer.Exit(report.exit_code)
 
 
@@ -102,7 +104,7 @@ def tree_command(
     gating = frozenset((*ENGINES, engine)) - {"all"}
     conditions = Conditions(tp, CARDS[gpu], quantization, attention_backend)
     report = audit(Request(source, gating, conditions, revision=revision))
-    _complain(report)
+    _complain([report.error.message] if report.error else [])
     for run in report.runs:
         if engine in (run.engine, "all"):
             _write(tree_text.render(run, _screen()))
@@ -137,6 +139,14 @@ def explain_command(rule: options.Rule) -> None:
     _write(page(rule))
 
 
+@app.command("schema")
+def schema_command() -> None:
+    """Print the JSON Schema of the report that --json prints."""
+    from dflash_audit.formats.json_report import schema
+
+    _write(schema())
+
+
 def _screen(verbose: bool = False) -> "Screen":
     from dflash_audit.formats.screen import Screen
 
@@ -153,9 +163,9 @@ def _write(text: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _complain(report: "Report") -> None:
-    if report.error is not None:
-        print(f"dflash-audit: {report.error.message}", file=sys.stderr)
+def _complain(troubles: Iterable[str]) -> None:
+    for trouble in troubles:
+        print(f"dflash-audit: {trouble}", file=sys.stderr)
 
 
 def _show_version(asked: bool) -> None:
@@ -173,7 +183,7 @@ def _root(
     del version
 
 
-COMMANDS = frozenset(("audit", "tree", "selfcheck", "rules", "explain"))
+COMMANDS = frozenset(("audit", "tree", "selfcheck", "rules", "explain", "schema"))
 OWN_OPTIONS = frozenset(("-h", "--help", "--version"))
 
 

@@ -1,6 +1,7 @@
 """The options of the command line: their words, their help, and what counts as a wrong one."""
 
 import difflib
+import os
 import re
 import sys
 from collections.abc import Iterable
@@ -12,6 +13,8 @@ import typer
 from dflash_audit.cards import CARDS
 from dflash_audit.engines import DEFAULT, ENGINES, LIVE
 from dflash_audit.finding import SEVERITIES, Severity
+from dflash_audit.formats import FORMATS
+from dflash_audit.formats.output import Output
 from dflash_audit.rules import RULES
 from dflash_audit.warmup.options import BACKENDS, DTYPES, Options
 
@@ -64,6 +67,30 @@ def _rule(name: str) -> str:
 
 def _severity(name: str) -> str:
     return _known(name.lower(), SEVERITIES, "severity")
+
+
+def _output(text: str) -> Output:
+    """FORMAT, or FORMAT=FILE."""
+    name, equals, file = text.partition("=")
+    known = _known(name.lower(), FORMATS, "format")
+    if equals and not file:
+        raise typer.BadParameter(f"{text} names no file.")
+    return Output(known, file or None)
+
+
+def outputs(formats: Iterable[Output], file: str | None, as_json: bool) -> list[Output]:
+    """Where the report goes, stdout or `file` first; a usage error where two reports go to one place."""
+    formats = [*formats, *([Output("json")] if as_json else [])]
+    first = list(dict.fromkeys(output for output in formats if output.file is None)) or [Output("text")]
+    if len(first) > 1:
+        names = " and ".join(output.format for output in first)
+        raise typer.BadParameter(f"{names} would both go to one place: name a file, --format FORMAT=FILE.")
+    found = [Output(first[0].format, file), *(output for output in formats if output.file is not None)]
+    places = [os.path.realpath(output.file) for output in found if output.file is not None]
+    for output in found:
+        if output.file is not None and places.count(os.path.realpath(output.file)) > 1:
+            raise typer.BadParameter(f"{output.file} would get two reports: name a file for each.")
+    return found
 
 
 CUDA: Final = re.compile(r"cuda:(0|[1-9][0-9]{0,2})")
@@ -122,6 +149,21 @@ FailOn = Annotated[
         "--fail-on", parser=_severity, metavar="SEVERITY", help="What exits 1: error, warning or note."
     ),
 ]
+Formats = Annotated[
+    list[Output] | None,
+    typer.Option(
+        "--format",
+        parser=_output,
+        metavar="FORMAT[=FILE]",
+        help=f"How the report is written: {', '.join(FORMATS)}; with FILE, there and beside what is printed."
+        " Repeatable. Default: text.",
+    ),
+]
+File = Annotated[
+    str | None,
+    typer.Option("-o", "--output", metavar="FILE", help="Write what would be printed into a file."),
+]
+Json = Annotated[bool, typer.Option("--json", help="The same as --format json.")]
 Engine = Annotated[str, typer.Option("--engine", parser=_engine, metavar="NAME", help="An engine, or all.")]
 Folders = Annotated[
     list[Path] | None,

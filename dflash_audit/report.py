@@ -25,7 +25,7 @@ class Report:
     `runs` stand in the order of the registry, `gating` names those that
     decide. `warmups` are of the gating engines, None where none was asked for.
     With an `error` and no `checkpoint` nothing was audited; with both, the
-    warm-up could not be run.
+    warm-up could not be run or a report not be written.
     """
 
     origin: Origin
@@ -58,5 +58,9 @@ class Report:
         """3 for an error; 1 for a finding of at least `fail_on` that counts, else 0."""
         if self.error is not None:
             return UNREADABLE
-        worst = SEVERITIES[: SEVERITIES.index(self.fail_on) + 1]
-        return FOUND if any(self.counts[severity] for severity in worst) else PASSED
+        return FOUND if any(self.counts[severity] for severity in self.failing) else PASSED
+
+    @property
+    def failing(self) -> tuple[Severity, ...]:
+        """The severities of which one finding that counts fails the audit."""
+        return SEVERITIES[: SEVERITIES.index(self.fail_on) + 1]

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from materialize import materialize, write_zeros
+from report_schema import valid
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 SEED = FIXTURES / "seed-w8a16"
@@ -25,7 +26,7 @@ def report(*words: str) -> dict[str, Any]:
     done = run(*words, "--json")
     parsed: dict[str, Any] = json.loads(done.stdout)
     assert done.returncode == parsed["summary"]["exit_code"]
-    return parsed
+    return valid(parsed)
 
 
 def name_class(source: Path, architecture: str) -> None:

@@ -15,7 +15,11 @@ SECTIONS = ["## Why it matters", "## Example", "## How to fix"]
 
 @pytest.mark.parametrize(
     ("script", "written"),
-    [("parity_page.py", "parity.md"), ("published_page.py", "published.md")],
+    [
+        ("parity_page.py", "parity.md"),
+        ("published_page.py", "published.md"),
+        ("format_page.py", "formats.md"),
+    ],
 )
 def test_pages_are_up_to_date(script: str, written: str) -> None:
     command = [sys.executable, str(ROOT / "scripts" / script)]

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from materialize import materialize
 from parity.case import FIXTURES, Case
+from report_schema import valid
 
 from dflash_audit.cards import CARDS, DEFAULT_CARD
 from dflash_audit.engine_run import Conditions
@@ -45,7 +46,7 @@ def found(folder: Path, scratch: Path) -> list[dict[str, Any]]:
     engine = wanted(folder)["engine"]
     case = Case(FIXTURES / wanted(folder)["case"] if "case" in wanted(folder) else folder)
     card = CARDS[wanted(folder).get("gpu", DEFAULT_CARD)]
-    report = case.report(scratch, gating=frozenset({engine or DEFAULT}), capability=card)
+    report = valid(case.report(scratch, gating=frozenset({engine or DEFAULT}), capability=card))
     return [f for f in report["findings"] if (f["rule"], f["engine"]) == (folder.parent.name, engine)]
 
 

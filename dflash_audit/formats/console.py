@@ -15,6 +15,12 @@ Part = RenderableType | tuple[str, str]
 WIDEST: Final = 110
 """A longer line is hard to read, however wide the screen."""
 
+LINE_COMMAND: Final = re.compile(r"^([ \t]*)::", flags=re.MULTILINE)
+"""What GitHub takes for a command at the start of a line, to which folding may bring it.
+
+Source: actions/runner, `ActionCommand.TryParseV2`, which skips white space first.
+"""
+
 
 def written(parts: Iterable[Part], screen: Screen) -> str:
     """The parts below one another."""
@@ -34,4 +40,5 @@ def written(parts: Iterable[Part], screen: Screen) -> str:
             console.out(text, style=style or None, highlight=False)
         else:
             console.print(part)
-    return re.sub(r"[ \t]+$", "", file.getvalue(), flags=re.MULTILINE).rstrip("\n")
+    text = re.sub(r"[ \t]+$", "", file.getvalue(), flags=re.MULTILINE).rstrip("\n")
+    return LINE_COMMAND.sub(r"\1\\x3a:", text)

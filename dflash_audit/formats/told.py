@@ -50,10 +50,19 @@ class Step:
     subjects: tuple[str, ...]
     mend: str
 
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The subjects that stand before it."""
+        return self.subjects[:MOST_NAMED]
+
+    @property
+    def more(self) -> str:
+        """How many others it is for, where there are any."""
+        left = len(self.subjects) - MOST_NAMED
+        return f" and {left} more" if left > 0 else ""
+
     def __str__(self) -> str:
-        more = len(self.subjects) - MOST_NAMED
-        also = f" and {more} more" if more > 0 else ""
-        return f"{', '.join(self.subjects[:MOST_NAMED])}{also}: {self.mend}"
+        return f"{', '.join(self.named)}{self.more}: {self.mend}"
 
 
 def told(findings: Sequence[Finding], engines: Sequence[str]) -> list[Told]:

@@ -24,11 +24,12 @@ def parts(warmups: Sequence["WarmUp"]) -> Iterator[Text | Padding]:
     yield Text("\nWarm-up", style="bold")
     for warmup in warmups:
         yield Text.assemble(f"  {warmup.engine}  ", WORDS[warmup.verdict])
-        for told in _told(warmup):
+        for told in sentences(warmup):
             yield Padding(Text(clean(told)), (0, 0, 0, 4), expand=False)
 
 
-def _told(warmup: "WarmUp") -> Iterator[str]:
+def sentences(warmup: "WarmUp") -> Iterator[str]:
+    """Where it ran and what it met, a line each."""
     if warmup.skipped is not None:
         yield warmup.skipped
         return

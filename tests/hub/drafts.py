@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from materialize import write_zeros
+from report_schema import valid
 
 from dflash_audit.audit import Request, audit
 from dflash_audit.formats.json_report import document
@@ -66,4 +67,4 @@ def write(files: dict[str, bytes], folder: Path) -> Path:
 
 def report(source: str | Path, revision: str | None = None) -> dict[str, Any]:
     """The JSON report of an audit."""
-    return document(audit(Request(str(source), revision=revision)))
+    return valid(document(audit(Request(str(source), revision=revision))))

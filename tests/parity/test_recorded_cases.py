@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from parity.case import Case, Record, recorded
 from parity.expectation import AFTER_THE_LOAD, BEFORE_LOAD, OVER_RANKS, excused, fails, lossy, unfilled
+from report_schema import valid
 
 CASES = recorded("cases", "fuzz", "random", "regressions", "rules", "published")
 
@@ -21,7 +22,7 @@ def case(request: pytest.FixtureRequest) -> Case:
 
 @pytest.fixture(scope="module")
 def report(case: Case, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return case.report(tmp_path_factory.mktemp("case"))
+    return valid(case.report(tmp_path_factory.mktemp("case")))
 
 
 @pytest.fixture(scope="module")

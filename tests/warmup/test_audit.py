@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from materialize import materialize
+from report_schema import valid
 from test_cli import FIXTURES, SEED
 from warmup.jobs import warm_up as warm_up_here
 from warmup.processes import all_gone
@@ -70,7 +71,7 @@ def text(report: Report) -> str:
 def test_every_gating_engine_is_warmed_up(child: Child) -> None:
     for gating, engines in ((NEXT, ["sglang-next"]), (ALL, [*ENGINES])):
         report = audited(gating=gating)
-        said = document(report)["warmup"]
+        said = valid(document(report))["warmup"]
         assert [warmup["engine"] for warmup in said] == engines
         assert {warmup["verdict"] for warmup in said} == {"pass"}
         assert report.error is None
@@ -126,7 +127,7 @@ def test_a_death_by_the_draft_is_a_finding(child: Child) -> None:
     assert (finding.rule, finding.severity, finding.engine) == ("warmup-died", "error", "sglang-next")
     assert "`srcIndex < srcSelectDimSize` in indexSelectSmallIndex" in finding.message
     assert (report.exit_code, report.error) == (1, None)
-    said = document(report)
+    said = valid(document(report))
     assert said["warmup"][0]["death"]["kind"] == "assert"
     assert {e["name"]: e["verdict"] for e in said["engines"]}["sglang-next"] == "fail"
     assert "Serve it on" not in text(report)
@@ -144,7 +145,7 @@ def test_a_death_by_the_machine_is_exit_code_3_and_no_finding(child: Child) -> N
         "sglang-next: the warm-up could not be run, out-of-memory in the stage hidden:"
         " OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
     )
-    said = document(report)
+    said = valid(document(report))
     assert said["engines"] and said["source"]["files"]
     assert said["warmup"][0]["verdict"] == "skipped"
     assert any(skip["rule"] == "warmup-unfilled" for skip in said["skips"])
@@ -219,7 +220,7 @@ def program(what: str, *words: str) -> subprocess.Popen[str]:
 def test_the_program(what: str, code: int, lines: int) -> None:
     done = program(what, "--json")
     said, told = done.communicate(timeout=60)
-    report: dict[str, Any] = json.loads(said)
+    report: dict[str, Any] = valid(json.loads(said))
     assert done.returncode == report["summary"]["exit_code"] == code
     assert len(told.splitlines()) == lines
     assert len(report["warmup"]) == 1

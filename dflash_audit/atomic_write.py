@@ -1,0 +1,41 @@
+"""A file written whole or not at all: no reader sees half of it, and a failure leaves what was there."""
+
+import os
+import secrets
+import stat
+
+
+def write_atomically(path: str, text: str) -> None:
+    """Write `text` as UTF-8; raises OSError. What is no regular file, such as /dev/stdout, is written into.
+
+    A file that is there keeps its permissions, and a link stays a link.
+    """
+    content = text.encode("utf-8", "backslashreplace")
+    mode = _mode(path)
+    if mode is not None and not stat.S_ISREG(mode):
+        with open(path, "wb") as file:
+            file.write(content)
+        return
+    target = os.path.realpath(path)
+    # In the same folder, for only within a file system a file is replaced at once.
+    scratch = os.path.join(os.path.dirname(target), f".dflash-audit-{secrets.token_hex(8)}")
+    handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    try:
+        with open(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if mode is not None:
+            os.chmod(scratch, stat.S_IMODE(mode))
+        os.replace(scratch, target)
+    except BaseException:
+        os.unlink(scratch)
+        raise
+
+
+def _mode(path: str) -> int | None:
+    """The mode of what is at `path`, None where nothing is."""
+    try:
+        return os.stat(path).st_mode
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,24 @@
+"""Every report that a test makes is held against the published schema."""
+
+import json
+from functools import cache
+from typing import Any
+
+from jsonschema import Draft202012Validator
+
+from dflash_audit.formats.json_report import schema
+
+
+@cache
+def validator() -> Any:
+    """What holds a document against the report's schema."""
+    read = json.loads(schema())
+    Draft202012Validator.check_schema(read)
+    return Draft202012Validator(read)
+
+
+def valid(report: dict[str, Any]) -> dict[str, Any]:
+    """The report as given, once it is what the schema says."""
+    problems = [f"{error.json_path}: {error.message[:300]}" for error in validator().iter_errors(report)]
+    assert problems == []
+    return report
