@@ -6,7 +6,15 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dflash_audit.diagnosis.ignore_lists import pattern
-from dflash_audit.diagnosis.stored import State, is_linear, state_of, stored_in, stored_modules
+from dflash_audit.diagnosis.stored import (
+    State,
+    faults,
+    is_linear,
+    state_of,
+    stored_in,
+    stored_modules,
+)
+from dflash_audit.engine_run import EngineRun
 from dflash_audit.facts import Facts
 from dflash_audit.judge import engine_findings
 from dflash_audit.repairs.edit import ABSENT, edit
@@ -14,18 +22,8 @@ from dflash_audit.repairs.quantization_config import KEYS, told_schemes
 from dflash_audit.repairs.what_if import with_edits
 from dflash_audit.tree import FUSED, Module
 
-HELPED: Final = frozenset(
-    (
-        "dropped-tensor",
-        "kernel-limit",
-        "lossy-cast",
-        "refused-build",
-        "refused-load",
-        "refused-quantization",
-        "unfilled-parameter",
-    )
-)
-"""Rules whose findings on a quantized module another quantization may spare."""
+OVER_QUANTIZATION: Final = frozenset(("quant_config", "build"))
+"""Stages at which an engine stops over the quantization of a layer, among other things."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +41,18 @@ def recipe(facts: Facts) -> Recipe | None:
     layer with shards of both, and what the card's kernels do not take.
     """
     states = {stored.state for stored in stored_modules(facts.checkpoint.tensors).values()}
-    failing = [f for run in facts.runs for f in engine_findings(run, facts) if f.severity == "error"]
-    if State.QUANTIZED not in states or not any(finding.rule in HELPED for finding in failing):
+    limited = {
+        name
+        for run in facts.runs
+        for found in engine_findings(run, facts)
+        if found.rule == "kernel-limit"
+        for name in found.subjects
+    }
+    if State.QUANTIZED not in states or not (limited or any(_over_quantization(run) for run in facts.runs)):
         return None
     group = _group(facts)
     if group is None:
         return None
-    limited = {name for f in failing if f.rule == "kernel-limit" for name in f.subjects}
     names = _dense_names(_bare(facts), limited)
     lines = [
         "quant_stage:",
@@ -62,6 +65,13 @@ def recipe(facts: Facts) -> Recipe | None:
         *(f"          {key}: {json.dumps(value)}" for key, value in group.items()),
     ]
     return Recipe("\n".join(lines), names)
+
+
+def _over_quantization(run: EngineRun) -> bool:
+    """Whether an engine loses tensors of a linear, builds it otherwise than it is stored, or refuses to."""
+    if run.plan is None:
+        return run.refusal is not None and run.refusal.stage in OVER_QUANTIZATION
+    return faults(run) > 0
 
 
 def _group(facts: Facts) -> Mapping[str, Any] | None:

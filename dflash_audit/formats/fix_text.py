@@ -118,4 +118,4 @@ def _written(fix: Fix) -> Iterator[Part]:
         yield Text(f"Written. The original is {clean(str(fix.backup))}.")
     elif fix.outcome == "mended" and fix.error is None:
         local = fix.before.origin.kind == "local"
-        yield Text("Write it with --write." if local else "A repo is not written to: upload the file.")
+        yield Text("Write it with --write." if local else "No repo is written to: upload the file.")
