@@ -80,11 +80,13 @@ def _skip(text: str, at: int) -> int:
 
 def _read_members(text: str, start: int, is_object: bool) -> tuple[Node, int]:
     node, at = Node(start, start), _skip(text, start + 1)
+    seen: set[str] = set()
     while text[at] not in "}]":
         if is_object:
             name, end = DECODER.raw_decode(text, at)
-            if name in node.names:
+            if name in seen:
                 raise NotEditable(f"the key {name!r} stands in it twice: remove the one that is not meant")
+            seen.add(name)
             node.names.append(name)
             node.keys.append((at, end))
             at = _skip(text, _skip(text, end) + 1)
@@ -117,6 +119,8 @@ def _object(
         if name in new:
             _value(text, node.children[index], old[name], new[name], changes)
     added = [name for name in new if name not in old]
+    if node.names == sorted(node.names):
+        added.sort()
     look = _look(text, node)
     before: dict[int, list[str]] = {}
     for name in added:

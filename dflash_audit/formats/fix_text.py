@@ -104,8 +104,8 @@ def _recipe(fix: Fix) -> Iterator[Part]:
         return
     yield Text()
     yield Text(
-        "A new quantization run helps: quantize the dense draft again, in the scheme that is stored, and leave"
-        " dense what an engine cannot build otherwise. The recipe for llm-compressor:"
+        "A new quantization run helps: quantize the dense draft again, in the scheme that is stored, and"
+        " leave dense what an engine cannot build otherwise. The recipe for llm-compressor:"
     )
     yield Text()
     for line in fix.recipe.text.split("\n"):
@@ -118,4 +118,4 @@ def _written(fix: Fix) -> Iterator[Part]:
         yield Text(f"Written. The original is {clean(str(fix.backup))}.")
     elif fix.outcome == "mended" and fix.error is None:
         local = fix.before.origin.kind == "local"
-        yield Text("Write it with --write." if local else "No repo is written to: upload the file.")
+        yield Text("Write it with --write." if local else "No repo is written to: upload the changed file.")
