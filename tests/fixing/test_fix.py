@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from materialize import materialize, write_zeros
-from parity.case import FIXTURES, Case
+from parity.case import FIXTURES, Case, recorded
+from parity.expectation import fails
 
 from dflash_audit.audit import Request, audit
 from dflash_audit.engine_run import Conditions
@@ -274,3 +275,20 @@ def quantized(tensors: dict[str, Any], ignore: list[str], weights: dict[str, Any
         found[f"{module}.weight_shape"] = ("I64", [2])
     assert any(name.endswith("_packed") for name in found)
     return found
+
+
+RECORDED = recorded("mended")
+
+
+@pytest.mark.parametrize("case", RECORDED, ids=lambda case: case.folder.name)
+def test_the_real_engine_loads_what_was_mended(case: Case, tmp_path: Path) -> None:
+    """Of each mended config there is a record of what SGLang itself made of it."""
+    group, _, name = case.folder.name.partition("--")
+    (original,) = (path for path in FIXTURES.glob(f"**/{group}/{name}") if path.is_dir())
+    fixed = mended(str(original.relative_to(FIXTURES)), tmp_path)
+    assert fixed.new == (case.folder / "config.json").read_bytes()
+    assert not fails(case.records["sglang-next"])
+
+
+def test_there_are_records_of_mended_configs() -> None:
+    assert len(RECORDED) >= 20
