@@ -146,8 +146,12 @@ def _searched(before: Report) -> frozenset[str]:
 def _text(old: bytes, checkpoint: Checkpoint, found: Found) -> bytes:
     """The text of the mended config.json, read back."""
     wanted = edited(checkpoint.config, found.edits)
-    new = rewritten(old.decode(), wanted)
-    if json.dumps(json.loads(new), sort_keys=True) != json.dumps(wanted, sort_keys=True):
+    try:
+        new = rewritten(old.decode(), wanted)
+        as_wanted = json.dumps(json.loads(new), sort_keys=True) == json.dumps(wanted, sort_keys=True)
+    except RecursionError:
+        raise NotEditable("it is nested too deep") from None
+    if not as_wanted:
         raise NotEditable("it is set in a way that this tool does not know how to keep")
     return new.encode()
 

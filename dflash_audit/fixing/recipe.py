@@ -41,19 +41,24 @@ def recipe(facts: Facts) -> Recipe | None:
     layer with shards of both, and what the card's kernels do not take.
     """
     states = {stored.state for stored in stored_modules(facts.checkpoint.tensors).values()}
+    bare = _bare(facts)
+    deciding = [run for run in facts.runs if run.engine in facts.gating] or [*facts.runs]
+    dense = {run.engine: run for run in bare.runs}
     limited = {
         name
-        for run in facts.runs
+        for run in deciding
         for found in engine_findings(run, facts)
         if found.rule == "kernel-limit"
         for name in found.subjects
     }
-    if State.QUANTIZED not in states or not (limited or any(_over_quantization(run) for run in facts.runs)):
+    if State.QUANTIZED not in states or not (
+        limited or any(_over_quantization(run, dense[run.engine]) for run in deciding)
+    ):
         return None
     group = _group(facts)
     if group is None:
         return None
-    names = _dense_names(_bare(facts), limited)
+    names = _dense_names(bare, limited)
     lines = [
         "quant_stage:",
         "  quant_modifiers:",
@@ -67,10 +72,14 @@ def recipe(facts: Facts) -> Recipe | None:
     return Recipe("\n".join(lines), names)
 
 
-def _over_quantization(run: EngineRun) -> bool:
-    """Whether an engine loses tensors of a linear, builds it otherwise than it is stored, or refuses to."""
+def _over_quantization(run: EngineRun, dense: EngineRun) -> bool:
+    """Whether an engine loses tensors of a linear, builds it otherwise than it is stored, or refuses to.
+
+    `dense` is its run on the draft without a quantization config: what it refuses there too is another fault.
+    """
     if run.plan is None:
-        return run.refusal is not None and run.refusal.stage in OVER_QUANTIZATION
+        refused = run.refusal is not None and run.refusal.stage in OVER_QUANTIZATION
+        return refused and dense.tree is not None
     return faults(run) > 0
 
 

@@ -7,6 +7,7 @@ the search to find out, which replays every proposal.
 
 from collections.abc import Iterator
 from importlib import import_module
+from itertools import islice
 from typing import Final
 
 from dflash_audit.facts import Facts
@@ -29,9 +30,14 @@ REPAIRS: Final = (
 """Each a file with a `propose(facts)`, those that change least first."""
 
 
+MOST_PROPOSALS: Final = 64
+"""Of one repair; each is replayed, and a config may hold any number of values."""
+
+
 def proposals(facts: Facts) -> Iterator[tuple[str, Proposal]]:
     """(repair, proposal), in the order in which they are to be tried."""
     for repair in REPAIRS:
-        for proposal in import_module(f"{__name__}.{repair}").propose(facts):
+        propose = import_module(f"{__name__}.{repair}").propose
+        for proposal in islice(propose(facts), MOST_PROPOSALS):
             if proposal:
                 yield repair, proposal

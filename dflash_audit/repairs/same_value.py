@@ -15,6 +15,9 @@ NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 LISTS: Final = (*LIST_KEYS, "targets", "architectures")
 """Keys that hold a list of names."""
 
+DEEPEST: Final = 10
+"""No key that an engine reads lies deeper."""
+
 ROPES: Final = ("rope_parameters", "rope_scaling")
 QUANTIZATION: Final = ("quantization_config", "compression_config")
 
@@ -44,7 +47,7 @@ def _otherwise(path: tuple[str, ...], value: Any) -> tuple[Any, str] | None:
 def _values(holder: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Every value that is no object, with the keys down to it."""
     for key, value in holder.items():
-        if isinstance(value, Mapping):
+        if isinstance(value, Mapping) and len(path) < DEEPEST:
             yield from _values(value, (*path, key))
         else:
             yield (*path, key), value

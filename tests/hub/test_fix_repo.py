@@ -22,7 +22,7 @@ def test_the_diff_of_a_repo(hub: FakeHub, tmp_path: Path) -> None:
     home = tmp_path / "home"
     done = run(hub, "fix", NAME, HF_HOME=str(home))
     assert (done.returncode, done.stderr) == (0, "")
-    assert '+ "use_sliding_window": true,' in done.stdout.splitlines()
+    assert '+ "use_sliding_window": true' in done.stdout.splitlines()
     assert "No repo is written to" in done.stdout
     said = json.loads(run(hub, "fix", NAME, "--json", HF_HOME=str(home)).stdout)
     assert (said["source"]["kind"], said["outcome"]) == ("hub", "mended")

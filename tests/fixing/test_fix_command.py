@@ -132,3 +132,22 @@ def test_hostile_names_reach_no_terminal(tmp_path: Path) -> None:
     assert "\x1b" not in done.stdout and "\u202e" not in done.stdout
     assert not any(line.startswith("::error::") for line in done.stdout.splitlines())
     assert "\\x1b[2J" in done.stdout or "\\u001b[2J" in done.stdout
+
+
+@pytest.mark.parametrize("depth", [100, 900])
+def test_a_config_that_is_nested_deep(draft: Path, depth: int) -> None:
+    path = draft / "config.json"
+    deep = '"deep": ' + '{"a":' * depth + "1" + "}" * depth
+    path.write_text(path.read_text().replace("{", "{" + deep + ",", 1))
+    done = run(str(draft))
+    assert "Traceback" not in done.stderr
+    assert done.returncode in (0, 1, 3)
+    assert (done.returncode == 0) == (depth == 100)
+
+
+def test_very_many_values_are_not_all_tried(draft: Path) -> None:
+    path = draft / "config.json"
+    config = json.loads(path.read_text())
+    path.write_text(json.dumps({**{f"k{i}": str(i) for i in range(2000)}, **config, "block_size": 0}))
+    done = run(str(draft))
+    assert done.returncode in (0, 1)
