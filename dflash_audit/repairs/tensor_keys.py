@@ -45,7 +45,7 @@ def key_edits(run: EngineRun, checkpoint: Checkpoint) -> list[Proposal]:
     if draft is None:
         return []
     told = [_of_subject(draft, subject) for subject in SUBJECTS]
-    return [edits for edits in (*told, _sinks(draft)) if edits]
+    return [edits for edits in (*told, _packed_sizes(draft), _sinks(draft)) if edits]
 
 
 def _as_written(run: EngineRun, checkpoint: Checkpoint) -> Draft | None:
@@ -108,6 +108,26 @@ def _published(draft: Draft, key: str) -> Edit | None:
         f"The engine does not do without it, and published drafts have {value}.",
         f"No tensor tells {key}: set what the draft was trained with.",
     )
+
+
+def _packed_sizes(draft: Draft) -> Proposal:
+    """Sizes by the rows of packed weights, of which compressed-tensors packs the columns alone."""
+    heads = {t.shape[0] for name, t in draft.tensors.items() if name.endswith(".self_attn.q_norm.weight")}
+    head = heads.pop() if len(heads) == 1 else 0
+    found = []
+    for key, module, divisor in (
+        ("intermediate_size", "mlp.gate_proj", 1),
+        ("num_attention_heads", "self_attn.q_proj", head),
+        ("num_key_value_heads", "self_attn.k_proj", head),
+    ):
+        packed = {name: t for name, t in draft.tensors.items() if name.endswith(f".{module}.weight_packed")}
+        rows = {t.shape[0] for t in packed.values() if t.shape}
+        size = rows.pop() if len(rows) == 1 else 0
+        if divisor and size and size % divisor == 0 and whole(draft.config.get(key)) != size // divisor:
+            name, tensor = next(iter(packed.items()))
+            why = f"{name} {list(tensor.shape)} was made with {key} {size // divisor}."
+            found.append(edit(draft.raw, (key,), size // divisor, why))
+    return tuple(each for each in found if each)
 
 
 def _sinks(draft: Draft) -> Proposal:

@@ -36,6 +36,7 @@ MENDED: dict[str, Edits] = {
     "cases/quant-unknown": {"quantization_config": ABSENT},
     "cases/selector-keys-lost": {"dflash_config.selector_rank": 16, "dflash_config.selector_top_k": 16},
     "cases/sliding-disabled": {"use_sliding_window": True},
+    "fuzz/fuzz-47": {"intermediate_size": 256},
     "regressions/head-dim-zero": {"head_dim": 32},
     "regressions/nemotron-aux-layers-text": {"eagle_aux_hidden_state_layer_ids": [2]},
     "regressions/rope-linear-integer-factor": {"rope_parameters.factor": 2.0},
