@@ -11,10 +11,12 @@ from materialize import materialize, write_zeros
 from parity.case import FIXTURES, Case, recorded
 from parity.expectation import fails
 
+from dflash_audit import repairs
 from dflash_audit.audit import Request, audit
 from dflash_audit.engine_run import Conditions
 from dflash_audit.engines import ENGINES
 from dflash_audit.fixing.fix import Fix, fix
+from dflash_audit.repairs import REPAIRS
 from dflash_audit.repairs.edit import ABSENT
 
 DENSE = FIXTURES / "cases" / "dense-dflash2"
@@ -293,3 +295,44 @@ def test_the_real_engine_loads_what_was_mended(case: Case, tmp_path: Path) -> No
 
 def test_there_are_records_of_mended_configs() -> None:
     assert len(RECORDED) >= 20
+
+
+@pytest.mark.parametrize(
+    ("name", "taps"),
+    [("rules/guessed-taps/bad-four-taps", [1, 4, 7, 10]), ("rules/tap-count/bad-taps-3-of-4", [0, 1, 2, 3])],
+)
+def test_taps_that_the_other_list_tells(name: str, taps: list[int], tmp_path: Path) -> None:
+    """The other list names each by the layer that comes next; one of another length tells nothing."""
+    source = materialize(FIXTURES / name, tmp_path / "draft")
+    path = source / "config.json"
+    config = json.loads(path.read_text())
+    following = [layer + 1 for layer in taps]
+    for aux, told in ((following, taps), (following[1:], None), ([0, *following[1:]], None)):
+        path.write_text(json.dumps({**config, "eagle_aux_hidden_state_layer_ids": aux}))
+        fixed = fix(Request(str(source), NEXT))
+        assert fixed.outcome == ("mended" if told else "no-change")
+        assert [edit.new for edit in fixed.edits] == ([told] if told else [])
+
+
+@pytest.mark.parametrize(
+    ("key", "wrong"), [("num_bits", 8), ("group_size", 16), ("strategy", "channel"), ("symmetric", False)]
+)
+def test_a_wrong_key_of_the_scheme(key: str, wrong: object, tmp_path: Path) -> None:
+    """Of a config that serves, one key set otherwise: the repair sets it back, and that key alone."""
+    good = FIXTURES / "mended" / "undeclared-quantization--bad-w4a16"
+    source = materialize(good, tmp_path / "draft")
+    path = source / "config.json"
+    config = json.loads(path.read_text())
+    weights = config["quantization_config"]["config_groups"]["group_0"]["weights"]
+    right, weights[key] = weights[key], wrong
+    path.write_text(json.dumps(config, indent=1))
+    fixed = fix(Request(str(source), NEXT))
+    assert fixed.outcome == "mended"
+    assert {edit.path[-1]: edit.new for edit in fixed.edits} == {key: right}
+
+
+def test_every_repair_has_a_line_in_the_docs() -> None:
+    page = (FIXTURES.parent / "docs" / "fix.md").read_text()
+    assert re.findall(r"^\| `(\w+)` \|", page, re.M) == list(REPAIRS)
+    folder = Path(repairs.__file__).parent
+    assert {path.stem for path in folder.glob("*.py")} >= set(REPAIRS)
