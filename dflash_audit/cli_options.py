@@ -57,6 +57,16 @@ def one_rank(engines: Iterable[str], tp: int) -> None:
         raise typer.BadParameter(f"{', '.join(live)} builds one rank alone: no --tp")
 
 
+def writable(source: str, write: bool) -> None:
+    """A usage error where a repo of the Hub is to be written to."""
+    if not write:
+        return
+    from dflash_audit.sources.source import find_repo
+
+    if find_repo(source) is not None:
+        raise typer.BadParameter("a repo of the Hub is not written to: no --write")
+
+
 def _card(name: str) -> str:
     return _known(name.lower(), CARDS, "card")
 
@@ -182,6 +192,10 @@ Profile = Annotated[
         metavar="NAME",
         help="The profile to hold the installed SGLang against. Default: that of its version.",
     ),
+]
+Write = Annotated[
+    bool,
+    typer.Option("--write", help="Write the change, and keep the original beside it (config.json.orig)."),
 ]
 Rule = Annotated[str, typer.Argument(parser=_rule, metavar="RULE", help="A rule's name.")]
 

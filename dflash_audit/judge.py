@@ -24,7 +24,7 @@ def judge(facts: Facts) -> tuple[list[Finding], list[Skip]]:
     """The findings of all rules, and the rules that did not look at an engine, with the reason."""
 
     def on(run: EngineRun) -> Iterator[Finding]:
-        return _engine_findings(run, facts)
+        return engine_findings(run, facts)
 
     findings = [finding for run in facts.runs for finding in on(run)]
     findings = with_spelling(findings, facts, on)
@@ -40,7 +40,8 @@ def judge(facts: Facts) -> tuple[list[Finding], list[Skip]]:
     return findings + across, skips
 
 
-def _engine_findings(run: EngineRun, facts: Facts) -> Iterator[Finding]:
+def engine_findings(run: EngineRun, facts: Facts) -> Iterator[Finding]:
+    """What the rules find on one engine's run, before a spelling takes the place of hints."""
     if run.skipped is not None:
         return
     for rule in ENGINE_RULES:

@@ -27,8 +27,8 @@ name the layers as every engine does: fused and by shard, under any prefix.
 """
 
 import json
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from dflash_audit.diagnosis.ignore_lists import DIALECTS, pattern, place_of, with_list
 from dflash_audit.diagnosis.stored import State, faults, stored_in
@@ -47,14 +47,22 @@ if TYPE_CHECKING:
 
 def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iterator[Finding]:
     """One finding a target that names layers which are quantized on disk, and none as the engine does."""
+    for target, meant in dead_targets(run, checkpoint, conditions).items():
+        yield _finding(run, target, meant)
+
+
+def dead_targets(
+    run: EngineRun, checkpoint: Checkpoint, conditions: Conditions
+) -> Mapping[str, Mapping[str, Module]]:
+    """Target under which the engine finds nothing -> the built modules that it means, by name on disk."""
     config = run.quant_config
     if run.engine in LIVE or config is None or not faults(run):
-        return
+        return {}
     # Only here: most drafts are dense and do without the import.
     from dflash_audit.quantization.compressed_tensors.config import CompressedTensors
 
     if not isinstance(config, CompressedTensors):
-        return
+        return {}
     tree = _tree(run, checkpoint, conditions)
     quantized = {
         part.name: tree[name]
@@ -62,11 +70,13 @@ def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iter
         for part in parts
         if part.state is State.QUANTIZED and tree[name].prefix is not None
     }
+    found = {}
     for target in config.groups:
         if isinstance(target, str):
             meant = {name: module for name, module in quantized.items() if _names(target, name, module)}
             if meant and not any(_hits(config, target, module) for module in tree.values()):
-                yield _finding(config, run, target, meant)
+                found[target] = meant
+    return found
 
 
 def _tree(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Mapping[str, Module]:
@@ -105,9 +115,7 @@ def _matches(target: str, name: str) -> bool:
         return False  # no pattern; the build tells of it
 
 
-def _finding(
-    config: "CompressedTensors", run: EngineRun, target: str, meant: Mapping[str, Module]
-) -> Finding:
+def _finding(run: EngineRun, target: str, meant: Mapping[str, Module]) -> Finding:
     prefixes = [module.prefix for module in meant.values() if module.prefix is not None]
     asked = ", ".join(repr(name) for name in fold(dict.fromkeys(prefixes)))
     modules = "a module that is" if len(meant) == 1 else f"{len(meant)} modules that are"
@@ -120,15 +128,19 @@ def _finding(
             f"The target names {modules} quantized on disk, and nothing that {run.engine} asks about:"
             f" it asks about {asked}."
         ),
-        hint=_hint(config, prefixes),
+        hint=_hint(run.quant_config, prefixes),
         subjects=(target,),
     )
 
 
-def _hint(config: "CompressedTensors", prefixes: list[str]) -> str:
+def _hint(config: Any, prefixes: list[str]) -> str:
     """One group may take every linear; of several, each has to name its own as engines do."""
     first, *others = config.groups.values()
     if all(group == first for group in others):
         return 'Set "targets": ["Linear"], and leave layers out by the ignore list.'
-    lasts = list(dict.fromkeys(prefix.rpartition(".")[2] for prefix in prefixes))
-    return f"Keep the target for other engines, and add {json.dumps(pattern(lasts)[0])} beside it."
+    return f"Keep the target for other engines, and add {json.dumps(spelled_target(prefixes))} beside it."
+
+
+def spelled_target(prefixes: Iterable[str]) -> str:
+    """One target for modules by the names under which an engine asks about them, under any prefix."""
+    return pattern([*dict.fromkeys(prefix.rpartition(".")[2] for prefix in prefixes)])[0]

@@ -80,6 +80,10 @@ class JsonFiles(Mapping[str, dict[str, Any]]):
         """The names of those that were read."""
         return tuple(self._content)
 
+    def raw(self, name: str) -> bytes:
+        """The bytes of a file that was read already; KeyError for any other."""
+        return self._content[name]
+
     def looked_up(self, name: str) -> dict[str, Any] | None:
         """A file that was read already; None for any other."""
         return self[name] if name in self and name in self._content else None

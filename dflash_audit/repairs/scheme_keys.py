@@ -1,0 +1,41 @@
+"""Keys of a compressed-tensors group that the tensors contradict: bits, groups, type, format."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from dflash_audit.facts import Facts
+from dflash_audit.repairs.edit import ABSENT, Proposal, at, edit
+from dflash_audit.repairs.quantization_config import OWN, told_schemes
+
+TOLD: Final = ("num_bits", "type", "symmetric", "strategy", "group_size", "block_structure")
+
+
+def propose(facts: Facts) -> Iterator[Proposal]:
+    """The keys of the one group, together with the format; nothing for another method or several groups."""
+    config = facts.checkpoint.config
+    own = config.get(OWN)
+    groups = own.get("config_groups") if isinstance(own, Mapping) else None
+    if not isinstance(groups, Mapping) or len(groups) != 1:
+        return
+    name, group = next(iter(groups.items()))
+    if not isinstance(group, Mapping):
+        return
+    for scheme in told_schemes(facts):
+        yield tuple(_edits(facts, name, group, scheme.config, scheme.why))
+
+
+def _edits(
+    facts: Facts, name: str, group: Mapping[str, Any], told: Mapping[str, Any], why: str
+) -> Iterator[Any]:
+    if "config_groups" not in told:
+        return
+    config = facts.checkpoint.config
+    weights = told["config_groups"]["group_0"]["weights"]
+    path = (OWN, "config_groups", name)
+    found = [edit(config, (*path, "weights", key), weights[key], why) for key in TOLD if key in weights]
+    if "group_size" not in weights and at(config, (*path, "weights", "group_size")) not in (None, ABSENT):
+        found.append(edit(config, (*path, "weights", "group_size"), ABSENT, why))
+    found.append(edit(config, (OWN, "format"), told["format"], why))
+    if "format" in group:
+        found.append(edit(config, (*path, "format"), told["format"], why))
+    yield from (each for each in found if each)

@@ -1,0 +1,153 @@
+"""`dflash-audit fix` as a process: words in, a diff out, and what is on the disk after it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from materialize import materialize
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+ADDED = '+ "use_sliding_window": true,\n'
+
+
+def run(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "dflash_audit", "fix", *words]
+    environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1"}
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, check=False)
+
+
+def document(*words: str) -> dict[str, Any]:
+    done = run(*words, "--json")
+    said: dict[str, Any] = json.loads(done.stdout)
+    assert done.returncode == said["exit_code"]
+    return said
+
+
+@pytest.fixture
+def draft(tmp_path: Path) -> Path:
+    """A draft with sliding layers and without `use_sliding_window`."""
+    return materialize(FIXTURES / "cases" / "sliding-disabled", tmp_path / "draft")
+
+
+def test_a_diff_is_shown_and_nothing_written(draft: Path) -> None:
+    before = (draft / "config.json").read_bytes()
+    done = run(str(draft))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "--- a/config.json\n+++ b/config.json\n@@" in done.stdout
+    assert "use_sliding_window: layer_types has sliding layers" in " ".join(done.stdout.split())
+    assert "Write it with --write." in done.stdout
+    assert (draft / "config.json").read_bytes() == before
+    assert sorted(path.name for path in draft.iterdir()) == ["config.json", "model.safetensors"]
+
+
+def test_the_diff_is_one_that_patch_takes(draft: Path) -> None:
+    wanted = document(str(draft))
+    done = subprocess.run(["git", "apply", "-"], input=wanted["diff"], text=True, cwd=draft, check=False)
+    assert done.returncode == 0
+    assert (
+        run(str(draft)).stdout.splitlines()[-2]
+        == "Nothing to mend: no deciding engine fails this checkpoint."
+    )
+
+
+def test_write_keeps_the_original(draft: Path) -> None:
+    before = (draft / "config.json").read_bytes()
+    done = run(str(draft), "--write")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Written. The original is" in done.stdout
+    assert (draft / "config.json.orig").read_bytes() == before
+    assert json.loads((draft / "config.json").read_text())["use_sliding_window"] is True
+    again = run(str(draft), "--write")
+    assert again.returncode == 0 and "Nothing to mend" in again.stdout
+    assert not (draft / "config.json.orig.1").exists()
+
+
+def test_a_single_file_beside_its_config(draft: Path) -> None:
+    assert run(str(draft / "model.safetensors"), "--write").returncode == 0
+    assert (draft / "config.json.orig").exists()
+
+
+def test_json(draft: Path) -> None:
+    said = document(str(draft))
+    assert said["outcome"] == "mended"
+    (edit,) = said["edits"]
+    assert (edit["path"], edit["new"], edit["doubt"]) == (["use_sliding_window"], True, None)
+    assert edit.get("old", False) is False
+    assert said["before"] == {"sglang-0.5.23": "fail", "sglang-next": "fail"}
+    assert said["after"] == {"sglang-0.5.23": "pass", "sglang-next": "pass"}
+    assert (said["written"], said["error"], said["recipe"]) == (None, None, None)
+    said = document(str(draft), "--write")
+    assert said["written"] == {"backup": str(draft / "config.json.orig")}
+
+
+def test_what_no_change_helps_exits_1_and_is_not_written(tmp_path: Path) -> None:
+    source = materialize(FIXTURES / "cases" / "ct-dflash2-w8a16_seed", tmp_path / "draft")
+    done = run(str(source), "--engine", "sglang-0.5.23", "--write")
+    assert done.returncode == 1
+    assert "QuantizationModifier:" in done.stdout
+    assert "fc.{weight_packed,weight_scale,weight_shape}" in done.stdout
+    assert not (source / "config.json.orig").exists()
+
+
+@pytest.mark.parametrize(
+    "words", [["org/name", "--write"], ["hf://org/name", "--write"], ["x", "--engine", "sglang-9"], []]
+)
+def test_a_wrong_command_line_exits_2(words: list[str], tmp_path: Path) -> None:
+    done = run(*words, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_what_cannot_be_read_exits_3(tmp_path: Path) -> None:
+    done = run(str(tmp_path / "nowhere"))
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr.count("\n") == 1
+    assert document(str(tmp_path / "nowhere"))["error"]["kind"] == "no-such-source"
+
+
+def test_a_file_of_the_hubs_cache_exits_3(tmp_path: Path) -> None:
+    source = materialize(
+        FIXTURES / "cases" / "sliding-disabled", tmp_path / "models--org--draft" / "snapshots" / "0123"
+    )
+    done = run(str(source), "--write")
+    assert done.returncode == 3
+    assert "Hub's cache" in done.stderr and done.stderr.count("\n") == 1
+    assert ADDED.strip() in done.stdout or "use_sliding_window" in done.stdout
+    assert not (source / "config.json.orig").exists()
+
+
+def test_hostile_names_reach_no_terminal(tmp_path: Path) -> None:
+    source = materialize(FIXTURES / "cases" / "ct-targets-one-layer", tmp_path / "draft")
+    path = source / "config.json"
+    config = json.loads(path.read_text())
+    groups = config["quantization_config"]["config_groups"]
+    evil = "\x1b[2J\u202e\n::error::<script>|[bold]"
+    config["quantization_config"]["config_groups"] = {evil: next(iter(groups.values()))}
+    path.write_text(json.dumps(config, indent=1, ensure_ascii=False))
+    done = run(str(source))
+    assert done.returncode in (0, 1)
+    assert "\x1b" not in done.stdout and "\u202e" not in done.stdout
+    assert not any(line.startswith("::error::") for line in done.stdout.splitlines())
+    assert "\\x1b[2J" in done.stdout or "\\u001b[2J" in done.stdout
+
+
+@pytest.mark.parametrize("depth", [100, 900])
+def test_a_config_that_is_nested_deep(draft: Path, depth: int) -> None:
+    path = draft / "config.json"
+    deep = '"deep": ' + '{"a":' * depth + "1" + "}" * depth
+    path.write_text(path.read_text().replace("{", "{" + deep + ",", 1))
+    done = run(str(draft))
+    assert "Traceback" not in done.stderr
+    assert done.returncode in (0, 1, 3)
+    assert (done.returncode == 0) == (depth == 100)
+
+
+def test_very_many_values_are_not_all_tried(draft: Path) -> None:
+    path = draft / "config.json"
+    config = json.loads(path.read_text())
+    path.write_text(json.dumps({**{f"k{i}": str(i) for i in range(2000)}, **config, "block_size": 0}))
+    done = run(str(draft))
+    assert done.returncode in (0, 1)
