@@ -176,6 +176,14 @@ is a `blocker`, an engine that was not judged a `minor` entry. The sample is cut
         "json",
         cut,
     ),
+    "html": About(
+        "a person who looks rather than reads",
+        "shown, and marked",
+        """
+One file with nothing to load: a map of the modules with a cell for each parameter, shard and lost tensor, the
+engines side by side, the findings linked to their cells. See [html-report.md](html-report.md).
+""",
+    ),
 }
 
 

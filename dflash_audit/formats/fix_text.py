@@ -11,8 +11,9 @@ from dflash_audit.fixing.fix import Fix, Outcome
 from dflash_audit.formats.clean import clean
 from dflash_audit.formats.console import Part, written
 from dflash_audit.formats.fix_json import left
+from dflash_audit.formats.outline import WORDS
 from dflash_audit.formats.screen import Screen
-from dflash_audit.formats.text import WORDS
+from dflash_audit.formats.text import VERDICT_COLORS
 from dflash_audit.printable import printable
 
 HEADINGS: Final[dict[Outcome, str]] = {
@@ -53,9 +54,10 @@ def _verdicts(fix: Fix) -> Iterator[Part]:
     width = max((len(run.engine) for run in fix.before.runs), default=0)
     for run in fix.before.runs:
         now = fix.before.verdict(run)
-        line = Text(f"  {run.engine:{width}}  ").append(*WORDS[now])
+        line = Text(f"  {run.engine:{width}}  ").append(WORDS[now], VERDICT_COLORS[now])
         if run.engine in then:
-            line.append(", with the change: ").append(*WORDS[then[run.engine]])
+            changed = then[run.engine]
+            line.append(", with the change: ").append(WORDS[changed], VERDICT_COLORS[changed])
         if run.engine not in fix.before.gating:
             line.append("  (does not count)", style="dim")
         yield line

@@ -124,9 +124,17 @@ def _rms_norm_eps(draft: Draft) -> str | None:
 
 def _stands(value: Any, key: str) -> bool:
     """Whether a key stands anywhere in the config, also as the end of another one's name."""
-    if isinstance(value, Mapping):
-        return any(name.endswith(key) or _stands(inner, key) for name, inner in value.items())
-    return isinstance(value, list) and any(_stands(item, key) for item in value)
+    # With a list of its own: a config may be nested as deep as Python's JSON takes it.
+    open_values = [value]
+    while open_values:
+        match open_values.pop():
+            case dict() as found:
+                if any(name.endswith(key) for name in found):
+                    return True
+                open_values += found.values()
+            case list() as found:
+                open_values += found
+    return False
 
 
 MISSING: Final = (

@@ -65,6 +65,18 @@ def full() -> list[dict[str, Any]]:
             "stages": [{"name": "fc", "seconds": 0.5, "finite": False, "nonfinite": 1.0, "largest": None}],
             "sources": [{"module": "fc", "stage": "fc", "unfilled": ["fc.weight"], "tensors": []}],
             "out_of_range": [{"table": "embed", "id": -1, "rows": 8}],
+            "fidelity": {
+                "against": "org/original",
+                "drifts": [
+                    {"matrix": "fc", "numbers": "int", "bits": 4, "width": 128, "error": 0.1}
+                    | {"decibels": 20.0, "gain": 1.0, "group": 0.9, "shift": 0.01}
+                ],
+                "cosines": [{"stage": "norm", "mean": 0.99, "least": 0.98, "rounding": 0.99}],
+                "first": 1.0,
+                "common": 0.9,
+                "common_rounding": None,
+                "rescaled": False,
+            },
         }
     ]
     whole["skips"] = [{"rule": "warmup-died", "reason": "it did"}]
