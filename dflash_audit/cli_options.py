@@ -81,9 +81,9 @@ def _fail_on(name: str) -> str:
     return _known(name.lower(), (*SEVERITIES, "never"), "severity")
 
 
-def _selection(text: str) -> list[str]:
-    """RULE[,RULE]."""
-    return [_rule(name.strip()) for name in text.split(",")]
+def _selected(texts: Iterable[str]) -> frozenset[str]:
+    """RULE[,RULE], several of them."""
+    return frozenset(_rule(name.strip()) for text in texts for name in text.split(","))
 
 
 def _ignore(text: str) -> Ignore:
@@ -92,6 +92,10 @@ def _ignore(text: str) -> Ignore:
     if colon and not glob:
         raise typer.BadParameter(f"{text} names no subject.")
     return Ignore(_rule(rule), glob or None)
+
+
+def _ignores(texts: Iterable[str]) -> tuple[Ignore, ...]:
+    return tuple(map(_ignore, texts))
 
 
 def _output(text: str) -> Output:
@@ -185,10 +189,8 @@ FailsOn = Annotated[
     ),
 ]
 Select = Annotated[
-    list[list[str]] | None,
-    typer.Option(
-        "--select", parser=_selection, metavar="RULE[,RULE]", help="Go by these rules alone. Repeatable."
-    ),
+    list[str] | None,
+    typer.Option("--select", metavar="RULE[,RULE]", help="Go by these rules alone. Repeatable."),
 ]
 Ignored = Annotated[
     list[Ignore] | None,
@@ -259,7 +261,7 @@ Rule = Annotated[str, typer.Argument(parser=_rule, metavar="RULE", help="A rule'
 def controls(
     source: str,
     fail_on: FailOn | None,
-    select: Iterable[Iterable[str]] | None,
+    select: Iterable[str] | None,
     ignore: Iterable[Ignore] | None,
     baseline: str | None,
     strict: bool | None,
@@ -270,22 +272,13 @@ def controls(
 
     try:
         table = _settings(source)
-        if fail_on is None:
-            fail_on = table.get("fail-on", "error")
-        if select is None and "select" in table:
-            select = [table["select"]]
-        if ignore is None:
-            ignore = table.get("ignore", ())
-        if baseline is None:
-            baseline = table.get("baseline")
-        if strict is None:
-            strict = table.get("strict", False)
+        file = table.get("baseline") if baseline is None else baseline
         return Controls(
-            fail_on=fail_on or "error",
-            select=None if select is None else frozenset(rule for rules in select for rule in rules),
-            ignore=tuple(ignore),
-            known=None if baseline is None else _known_findings(baseline),
-            strict=bool(strict),
+            fail_on=table.get("fail-on", "error") if fail_on is None else fail_on,
+            select=table.get("select") if select is None else _selected(select),
+            ignore=table.get("ignore", ()) if ignore is None else tuple(ignore),
+            known=None if file is None else _known_findings(file),
+            strict=table.get("strict", False) if strict is None else strict,
         )
     except Unusable as error:
         raise typer.BadParameter(str(error)) from None
@@ -309,17 +302,14 @@ def _settings(source: str) -> dict[str, Any]:
             print(f"dflash-audit: {file} is not read: {why}", file=sys.stderr)
         return {}
     table = settings.parse(file, text)
-    for key in table:
-        _known(printable(key), settings.KEYS, f"key of {file}")
-    parsers = {"fail-on": _fail_on, "select": _rule, "ignore": _ignore}
-    return {
-        key: [parsers[key](item) for item in value]
-        if isinstance(value, list)
-        else parsers[key](value)
-        if key in parsers
-        else value
-        for key, value in table.items()
-    }
+    read = {"fail-on": _fail_on, "select": _selected, "ignore": _ignores}
+    try:
+        for key, value in table.items():
+            _known(printable(key), settings.KEYS, "key")
+            table[key] = read[key](value) if key in read else value
+    except typer.BadParameter as error:
+        raise typer.BadParameter(f"{file}: {printable(error.message)}") from None
+    return table
 
 
 DEFAULTS: Final = Options()

@@ -1,4 +1,4 @@
-"""What a finding is about, one by one: one that folds fewer than before keeps the fingerprints of the rest."""
+"""What a finding is about, one by one: of what folds fewer than before, the rest stays known."""
 
 from dataclasses import replace
 
