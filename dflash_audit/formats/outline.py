@@ -167,8 +167,10 @@ def _counts(report: Report, engines: tuple[str, ...]) -> bool:
 def _row(report: Report, run: EngineRun) -> Row:
     verdict = report.verdict(run)
     wanted = {"fail": "error", "warn": "warning"}.get(verdict)
-    causes = (finding for finding in report.of_engine(run.engine) if finding.severity == wanted)
-    return Row(run, verdict, run.engine in report.gating, next(causes, None))
+    causes = [finding for finding in report.of_engine(run.engine) if finding.severity == wanted]
+    # What is let pass is the cause only where nothing else is.
+    causes.sort(key=lambda finding: finding.waived is not None)
+    return Row(run, verdict, run.engine in report.gating, causes[0] if causes else None)
 
 
 def _rules(findings: Sequence[Finding]) -> Iterator[OfRule]:

@@ -52,7 +52,12 @@ def not_trusted(source: str) -> str | None:
     audited = os.path.realpath(source if os.path.isdir(source) else os.path.dirname(source))
     if os.path.exists(source) and os.path.commonpath((here, audited)) == audited:
         return "the working directory is what is audited"
-    names = os.listdir(here)
+    try:
+        names = os.listdir(here)
+    except OSError:
+        return (
+            "the working directory cannot be listed, and may hold a checkpoint, which may have brought them"
+        )
     holds = any(os.path.exists(name) for name in OF_CHECKPOINT) or any(n.endswith(ENDINGS) for n in names)
     if holds or CACHED in f"{here}{os.sep}":
         return "the working directory holds a checkpoint, which may have brought them"

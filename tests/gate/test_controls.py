@@ -94,6 +94,16 @@ def test_select_goes_by_these_rules_alone() -> None:
     assert {rule for rule, _ in found(both)} == {"dead-ignore-entry", "unfilled-parameter"}
 
 
+def test_the_cause_of_a_verdict_is_what_counts_if_anything_does() -> None:
+    def cause(*rules: str) -> str:
+        words = [word for rule in rules for word in ("--ignore", rule)]
+        table = run(str(SEED), *RELEASE, *words, "--format", "markdown").stdout
+        return next(line for line in table.split("\n") if line.startswith("| **sglang-0.5.23**"))
+
+    assert "error `unfilled-parameter` |" in cause("dropped-tensor")
+    assert "error `dropped-tensor` (ignored) |" in cause("dropped-tensor", "unfilled-parameter")
+
+
 def test_a_draft_whose_errors_are_ignored_is_not_offered_to_be_served() -> None:
     words = ["--ignore", "dropped-tensor", "--ignore", "unfilled-parameter", *RELEASE]
     for name in ("text", "markdown", "html"):

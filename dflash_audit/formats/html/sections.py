@@ -94,7 +94,11 @@ def _why(report: Report, run: EngineRun) -> str:
         return f"stops at {run.refusal.stage.replace('_', ' ')}: {run.refusal.reason}"
     wanted = {"fail": "error", "warn": "warning"}.get(report.verdict(run))
     found = [finding for finding in report.of_engine(run.engine) if finding.severity == wanted]
-    return f"{found[0].rule}: {found[0].subject}" if found else ""
+    if not found:
+        return ""
+    # What is let pass is the cause only where nothing else is.
+    cause = min(found, key=lambda finding: finding.waived is not None)
+    return f"{cause.rule}: {cause.subject}" + (f" ({cause.waived})" if cause.waived else "")
 
 
 def next_steps(report: Report, told: Sequence[Told]) -> Markup:
