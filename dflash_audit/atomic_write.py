@@ -4,6 +4,8 @@ import os
 import secrets
 import stat
 
+from dflash_audit.errors import Unreadable
+
 
 def write_atomically(path: str, text: str) -> None:
     """Write `text` as UTF-8; raises OSError. What is no regular file, such as /dev/stdout, is written into.
@@ -39,3 +41,11 @@ def _mode(path: str) -> int | None:
         return os.stat(path).st_mode
     except FileNotFoundError:
         return None
+
+
+def unwritable(path: str, error: OSError) -> Unreadable:
+    """What kept `path` from being written, as it is told."""
+    folder = os.path.dirname(os.path.realpath(path))
+    if isinstance(error, FileNotFoundError) and not os.path.isdir(folder):
+        return Unreadable("unwritable-file", path, f"cannot be written: there is no folder {folder}")
+    return Unreadable("unwritable-file", path, f"cannot be written: {error.strerror or error}")

@@ -8,7 +8,7 @@ from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.engines import DEFAULT, ENGINES, LIVE, engine
 from dflash_audit.errors import Unreadable
 from dflash_audit.facts import Facts
-from dflash_audit.finding import Severity
+from dflash_audit.finding import FailOn
 from dflash_audit.judge import judge
 from dflash_audit.report import Report
 from dflash_audit.sources.checkpoint import Checkpoint
@@ -32,7 +32,7 @@ class Request:
     source: str
     gating: frozenset[str] = frozenset((DEFAULT,))
     conditions: Conditions = field(default_factory=Conditions)
-    fail_on: Severity = "error"
+    fail_on: FailOn = "error"
     revision: str | None = None
     warmup: "Options | None" = None
 

@@ -41,7 +41,12 @@ def audit_command(
     tp: options.Ranks = 1,
     gpu: options.Card = DEFAULT_CARD,
     attention_backend: options.AttentionBackend = None,
-    fail_on: options.FailOn = "error",
+    fail_on: options.FailsOn = None,
+    select: options.Select = None,
+    ignore: options.Ignored = None,
+    baseline: options.Baseline = None,
+    write_baseline: options.WriteBaseline = None,
+    strict: options.Strict = None,
     formats: options.Formats = None,
     file: options.File = None,
     as_json: options.Json = False,
@@ -61,8 +66,11 @@ def audit_command(
     from dflash_audit.audit import Request, audit
     from dflash_audit.deliver import deliver
     from dflash_audit.engine_run import Conditions
+    from dflash_audit.gate.gated import gated
 
     outputs = options.outputs(formats or [], file, as_json)
+    options.own_file(write_baseline, outputs)
+    controls = options.controls(source, fail_on, select, ignore, baseline, strict)
     warm = options.warm_up_options(
         warmup,
         provoke,
@@ -79,7 +87,8 @@ def audit_command(
     gating = frozenset(ENGINES if "all" in named else named)
     options.one_rank(gating, tp)
     conditions = Conditions(tp, CARDS[gpu], quantization, attention_backend)
-    report = audit(Request(source, gating, conditions, fail_on, revision, warm))
+    report = audit(Request(source, gating, conditions, controls.fail_on, revision, warm))
+    report = gated(report, controls, write_baseline)
     report, troubles = deliver(report, outputs, _screen(verbose), _write)
     _complain(troubles)
     raise typer.Exit(report.exit_code)

@@ -12,9 +12,11 @@ import typer
 
 from dflash_audit.cards import CARDS
 from dflash_audit.engines import DEFAULT, ENGINES, LIVE
-from dflash_audit.finding import SEVERITIES, Severity
+from dflash_audit.finding import SEVERITIES, FailOn, Severity
 from dflash_audit.formats import FORMATS
 from dflash_audit.formats.output import Output
+from dflash_audit.gate.controls import Controls, Ignore
+from dflash_audit.printable import printable
 from dflash_audit.rules import RULES
 from dflash_audit.warmup.options import BACKENDS, DTYPES, Options
 
@@ -75,8 +77,25 @@ def _rule(name: str) -> str:
     return _known(name.lower(), RULES, "rule")
 
 
-def _severity(name: str) -> str:
-    return _known(name.lower(), SEVERITIES, "severity")
+def _fail_on(name: str) -> str:
+    return _known(name.lower(), (*SEVERITIES, "never"), "severity")
+
+
+def _selected(texts: Iterable[str]) -> frozenset[str]:
+    """RULE[,RULE], several of them."""
+    return frozenset(_rule(name.strip()) for text in texts for name in text.split(","))
+
+
+def _ignore(text: str) -> Ignore:
+    """RULE, or RULE:SUBJECT-GLOB."""
+    rule, colon, glob = text.partition(":")
+    if colon and not glob:
+        raise typer.BadParameter(f"{text} names no subject.")
+    return Ignore(_rule(rule), glob or None)
+
+
+def _ignores(texts: Iterable[str]) -> tuple[Ignore, ...]:
+    return tuple(map(_ignore, texts))
 
 
 def _output(text: str) -> Output:
@@ -101,6 +120,13 @@ def outputs(formats: Iterable[Output], file: str | None, as_json: bool) -> list[
         if output.file is not None and places.count(os.path.realpath(output.file)) > 1:
             raise typer.BadParameter(f"{output.file} would get two reports: name a file for each.")
     return found
+
+
+def own_file(baseline: str | None, outputs: Iterable[Output]) -> None:
+    """A usage error where a baseline would be written over a report."""
+    files = [os.path.realpath(output.file) for output in outputs if output.file is not None]
+    if baseline is not None and os.path.realpath(baseline) in files:
+        raise typer.BadParameter(f"{baseline} would get a report and the baseline: name a file for each.")
 
 
 CUDA: Final = re.compile(r"cuda:(0|[1-9][0-9]{0,2})")
@@ -153,10 +179,42 @@ EnginesThatGate = Annotated[
         f" Repeatable. Default: {DEFAULT}.",
     ),
 ]
-FailOn = Annotated[
-    Severity,
+FailsOn = Annotated[
+    FailOn | None,
     typer.Option(
-        "--fail-on", parser=_severity, metavar="SEVERITY", help="What exits 1: error, warning or note."
+        "--fail-on",
+        parser=_fail_on,
+        metavar="SEVERITY",
+        help="What exits 1: error (the default), warning, note or never.",
+    ),
+]
+Select = Annotated[
+    list[str] | None,
+    typer.Option("--select", metavar="RULE[,RULE]", help="Go by these rules alone. Repeatable."),
+]
+Ignored = Annotated[
+    list[Ignore] | None,
+    typer.Option(
+        "--ignore",
+        parser=_ignore,
+        metavar="RULE[:GLOB]",
+        help="Let pass what the rule finds, with GLOB about subjects that match it. Repeatable.",
+    ),
+]
+Baseline = Annotated[
+    str | None,
+    typer.Option("--baseline", metavar="FILE", help="Let pass what this file of --write-baseline has."),
+]
+WriteBaseline = Annotated[
+    str | None,
+    typer.Option(
+        "--write-baseline", metavar="FILE", help="Write what is found into this file, and let it pass."
+    ),
+]
+Strict = Annotated[
+    bool | None,
+    typer.Option(
+        "--strict/--no-strict", help="Exit 1 too where a rule did not look at an engine that decides."
     ),
 ]
 Formats = Annotated[
@@ -198,6 +256,61 @@ Write = Annotated[
     typer.Option("--write", help="Write the change, and keep the original beside it (config.json.orig)."),
 ]
 Rule = Annotated[str, typer.Argument(parser=_rule, metavar="RULE", help="A rule's name.")]
+
+
+def controls(
+    source: str,
+    fail_on: FailOn | None,
+    select: Iterable[str] | None,
+    ignore: Iterable[Ignore] | None,
+    baseline: str | None,
+    strict: bool | None,
+) -> Controls:
+    """The gate's, of the options and, where one was not given, of the settings; a usage error if wrong."""
+    # Only here, because only an audit needs them.
+    from dflash_audit.gate.unusable import Unusable
+
+    try:
+        table = _settings(source)
+        file = table.get("baseline") if baseline is None else baseline
+        return Controls(
+            fail_on=table.get("fail-on", "error") if fail_on is None else fail_on,
+            select=table.get("select") if select is None else _selected(select),
+            ignore=table.get("ignore", ()) if ignore is None else tuple(ignore),
+            known=None if file is None else _known_findings(file),
+            strict=table.get("strict", False) if strict is None else strict,
+        )
+    except Unusable as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def _known_findings(baseline: str) -> dict[str, Severity]:
+    from dflash_audit.gate.baseline import read
+
+    return read(baseline)
+
+
+def _settings(source: str) -> dict[str, Any]:
+    """The working directory's, each as its option has it; of what is audited they are not read."""
+    from dflash_audit.gate import settings
+
+    if (found := settings.find()) is None:
+        return {}
+    file, text = found
+    if (why := settings.not_trusted(source)) is not None:
+        if settings.meant(file, text):
+            print(f"dflash-audit: {file} is not read: {why}", file=sys.stderr)
+        return {}
+    table = settings.parse(file, text)
+    read = {"fail-on": _fail_on, "select": _selected, "ignore": _ignores}
+    try:
+        for key, value in table.items():
+            _known(printable(key), settings.KEYS, "key")
+            table[key] = read[key](value) if key in read else value
+    except typer.BadParameter as error:
+        raise typer.BadParameter(f"{file}: {printable(error.message)}") from None
+    return table
+
 
 DEFAULTS: Final = Options()
 

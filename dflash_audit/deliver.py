@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from dflash_audit.atomic_write import write_atomically
+from dflash_audit.atomic_write import unwritable, write_atomically
 from dflash_audit.errors import Unreadable
 from dflash_audit.formats import render
 from dflash_audit.formats.output import Output
@@ -47,7 +47,7 @@ def _into_file(report: Report, output: Output, screen: Screen) -> Unreadable | N
     try:
         write_atomically(output.file, f"{text}\n")
     except OSError as error:
-        return _unwritable(output.file, error)
+        return unwritable(output.file, error)
     return None
 
 
@@ -63,12 +63,5 @@ def _into_summary(report: Report, output: Output) -> Unreadable | None:
         if path:
             add_summary(report, path)
     except OSError as error:
-        return _unwritable(path or SUMMARY, error)
+        return unwritable(path or SUMMARY, error)
     return None
-
-
-def _unwritable(path: str, error: OSError) -> Unreadable:
-    folder = os.path.dirname(os.path.realpath(path))
-    if isinstance(error, FileNotFoundError) and not os.path.isdir(folder):
-        return Unreadable("unwritable-file", path, f"cannot be written: there is no folder {folder}")
-    return Unreadable("unwritable-file", path, f"cannot be written: {error.strerror or error}")

@@ -5,6 +5,12 @@ from typing import Final, Literal
 
 Severity = Literal["error", "warning", "note"]
 
+FailOn = Literal["error", "warning", "note", "never"]
+"""The least severity that fails an audit."""
+
+Waiver = Literal["known", "ignored"]
+"""Why the gate lets a finding pass: a baseline has it, or it was asked to."""
+
 SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning", "note")
 """From the worst down."""
 
@@ -15,6 +21,7 @@ class Finding:
 
     `engine` is None where it holds for every engine. `subjects` are all the
     tensors, parameters or entries that one finding folds, `subject` names them in one.
+    `waived` is set by the gate alone; no rule knows of it.
     """
 
     rule: str
@@ -24,6 +31,7 @@ class Finding:
     message: str
     hint: str | None = None
     subjects: tuple[str, ...] = ()
+    waived: Waiver | None = None
 
     @property
     def count(self) -> int:

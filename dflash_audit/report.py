@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.errors import Unreadable
-from dflash_audit.finding import SEVERITIES, Finding, Severity, Skip
+from dflash_audit.finding import SEVERITIES, FailOn, Finding, Severity, Skip, Waiver
 from dflash_audit.sources.checkpoint import Checkpoint, Origin
 from dflash_audit.verdict import Verdict, verdict
 
@@ -25,7 +25,8 @@ class Report:
     `runs` stand in the order of the registry, `gating` names those that
     decide. `warmups` are of the gating engines, None where none was asked for.
     With an `error` and no `checkpoint` nothing was audited; with both, the
-    warm-up could not be run or a report not be written.
+    warm-up could not be run or a report not be written. `failing_skips` are the `skips`
+    that fail the audit, none unless that was asked for.
     """
 
     origin: Origin
@@ -36,7 +37,8 @@ class Report:
     skips: tuple[Skip, ...] = ()
     warmups: tuple["WarmUp", ...] | None = None
     error: Unreadable | None = None
-    fail_on: Severity = "error"
+    fail_on: FailOn = "error"
+    failing_skips: tuple[Skip, ...] = ()
     counts: dict[Severity, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -44,8 +46,21 @@ class Report:
         object.__setattr__(self, "counts", {s: counted.count(s) for s in SEVERITIES})
 
     def counts_in_summary(self, finding: Finding) -> bool:
-        """Whether a finding moves the summary: one of a gating engine, or of none."""
+        """Whether a finding moves the summary: one that decides, and that the gate does not let pass."""
+        return finding.waived is None and self.decides(finding)
+
+    def decides(self, finding: Finding) -> bool:
+        """Whether a finding is of a gating engine, or of none."""
         return finding.engine is None or finding.engine in self.gating
+
+    @property
+    def strict_reasons(self) -> list[str]:
+        """What the failing skips say, each once: the name of the engine, and why it was not looked at."""
+        return [*dict.fromkeys(skip.reason for skip in self.failing_skips)]
+
+    def waived(self, waiver: Waiver) -> int:
+        """How many findings that decide the gate lets pass for this reason."""
+        return len([each for each in self.findings if each.waived == waiver and self.decides(each)])
 
     def verdict(self, run: EngineRun) -> Verdict:
         return verdict(run, self.findings)
@@ -55,12 +70,13 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        """3 for an error; 1 for a finding of at least `fail_on` that counts, else 0."""
+        """3 for an error; 1 for a finding of at least `fail_on` that counts or a skip that fails, else 0."""
         if self.error is not None:
             return UNREADABLE
-        return FOUND if any(self.counts[severity] for severity in self.failing) else PASSED
+        found = any(self.counts[severity] for severity in self.failing)
+        return FOUND if found or self.failing_skips else PASSED
 
     @property
     def failing(self) -> tuple[Severity, ...]:
         """The severities of which one finding that counts fails the audit."""
-        return SEVERITIES[: SEVERITIES.index(self.fail_on) + 1]
+        return () if self.fail_on == "never" else SEVERITIES[: SEVERITIES.index(self.fail_on) + 1]

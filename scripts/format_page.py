@@ -149,8 +149,9 @@ is the first line of several.
         "code scanning, editors",
         "`informational`",
         """
-SARIF 2.1.0. A rule that found something brings its page as help. The sample's lists are cut to their first
-entry, and its texts are cut.
+SARIF 2.1.0. A rule that found something brings its page as help. What is known or ignored
+([gate.md](gate.md)) is there with a suppression. The sample's lists are cut to their first entry, and its
+texts are cut.
 """,
         "json",
         cut,
@@ -160,8 +161,8 @@ entry, and its texts are cut.
         "left out",
         """
 A suite for each deciding engine and one for what holds for all; a test case for each rule. A rule fails where
-`--fail-on` says so, is skipped where it did not look, and else keeps what it found in its output. The sample
-leaves out the cases that found nothing.
+`--fail-on` says so, is skipped where it did not look (under `--strict` it fails), and else keeps what it
+found, and what is known or ignored, in its output. The sample leaves out the cases that found nothing.
 """,
         "xml",
         with_results,
@@ -171,7 +172,8 @@ leaves out the cases that found nothing.
         "left out",
         """
 A Code Quality report: errors are `critical`, warnings `minor`, notes `info`. A source that could not be read
-is a `blocker`, an engine that was not judged a `minor` entry. The sample is cut to its first entry.
+is a `blocker`, an engine that was not judged a `minor` entry, under `--strict` a `critical` one. What is
+known or ignored is left out. The sample is cut to its first entry.
 """,
         "json",
         cut,

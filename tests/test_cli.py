@@ -74,7 +74,9 @@ def test_json_keeps_the_contract() -> None:
         "name", "gating", "verdict", "model_class", "quantization",
         "refusal", "parameters", "tensors", "resized", "version",
     ]  # fmt: skip
-    assert said["summary"] == {"errors": 0, "warnings": 1, "notes": 0, "exit_code": 0}
+    assert said["summary"] == {
+        "errors": 0, "warnings": 1, "notes": 0, "exit_code": 0, "known": 0, "ignored": 0,
+    }  # fmt: skip
 
 
 def test_findings_of_engines_that_do_not_gate_are_listed_and_not_counted() -> None:

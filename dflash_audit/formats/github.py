@@ -37,7 +37,10 @@ def _commands(report: Report) -> Iterator[str]:
         told[each.finding.severity].append(_annotation(each, places))
     for run in parts.not_judged:
         text = f"Not judged, which is no pass: {clean(run.skipped or '')}"
-        told["warning"].append(_command("warning", f"not judged on {run.engine}", None, text))
+        if f"{run.engine}: {run.skipped}" not in report.strict_reasons:
+            told["warning"].append(_command("warning", f"not judged on {run.engine}", None, text))
+    for reason in report.strict_reasons:
+        told["error"].append(_command("error", "not judged, which --strict fails", None, clean(reason)))
     for severity, commands in told.items():
         yield from _few(severity, commands)
 

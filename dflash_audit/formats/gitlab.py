@@ -29,7 +29,11 @@ def render(report: Report, screen: Screen) -> str:
     for run in report.runs:
         if run.engine in report.gating and run.skipped is not None:
             told = f"Not judged on {run.engine}, which is no pass: {clean(run.skipped)}"
-            entries.append(("minor", _note("not-judged", run.engine), told, CONFIG))
+            if f"{run.engine}: {run.skipped}" not in report.strict_reasons:
+                entries.append(("minor", _note("not-judged", run.engine), told, CONFIG))
+    for reason in report.strict_reasons:
+        note = _note("not-judged", reason.partition(": ")[0])
+        entries.append(("critical", note, f"Not judged, which --strict fails: {clean(reason)}", CONFIG))
     if report.error is not None:
         entries.append(("blocker", _note(report.error.kind, None), clean(report.error.message), CONFIG))
     known = fingerprints((finding for _, finding, _, _ in entries), places.name)

@@ -38,7 +38,10 @@ def document(report: Report) -> dict[str, Any]:
         "config": config,
         "engines": [_engine(report, run) for run in report.runs],
         "findings": [_finding(finding) for finding in report.findings],
-        "skips": [{"rule": skip.rule, "reason": skip.reason} for skip in report.skips],
+        "skips": [
+            {"rule": skip.rule, "reason": skip.reason, "failing": skip in report.failing_skips}
+            for skip in report.skips
+        ],
         "warmup": _warmups(report),
         "error": report.error and {"kind": report.error.kind, "message": report.error.message},
         "summary": {
@@ -46,6 +49,8 @@ def document(report: Report) -> dict[str, Any]:
             "warnings": report.counts["warning"],
             "notes": report.counts["note"],
             "exit_code": report.exit_code,
+            "known": report.waived("known"),
+            "ignored": report.waived("ignored"),
         },
     }
 
@@ -165,4 +170,6 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "hint": finding.hint,
         "count": finding.count,
         "subjects": list(finding.subjects),
+        "known": finding.waived == "known",
+        "ignored": finding.waived == "ignored",
     }

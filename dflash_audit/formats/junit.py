@@ -6,7 +6,7 @@ from typing import Final
 from xml.etree import ElementTree as ET
 
 from dflash_audit.engine_run import EngineRun
-from dflash_audit.finding import Finding
+from dflash_audit.finding import Finding, Skip
 from dflash_audit.formats.clean import clean
 from dflash_audit.formats.place import Places
 from dflash_audit.formats.screen import Screen
@@ -62,31 +62,34 @@ def _case(report: Report, classname: str, run: EngineRun | None, rule: str) -> E
     case = ET.Element("testcase", classname=classname, name=rule)
     engine = run.engine if run else None
     found = [finding for finding in report.of_engine(engine) if finding.rule == rule]
-    failing = [finding for finding in found if finding.severity in report.failing]
-    reason = _skipped(report, engine, rule)
+    failing = [f for f in found if f.severity in report.failing and f.waived is None]
+    skip = _skipped(report, engine, rule)
     if failing:
         first = failing[0]
         told = f"{clean(first.subject)}: {clean(first.message)}"
         failure = ET.SubElement(case, "failure", type=first.severity, message=told)
         failure.text = _text(failing)
-    elif reason is not None:
-        ET.SubElement(case, "skipped", message=clean(reason))
+    elif skip is not None:
+        fails = skip in report.failing_skips
+        told = clean(skip.reason.removeprefix(f"{engine}: "))
+        element = ET.SubElement(case, "failure", type="skip") if fails else ET.SubElement(case, "skipped")
+        element.set("message", told)
     if others := [finding for finding in found if finding not in failing]:
         ET.SubElement(case, "system-out").text = _text(others)
     return case
 
 
-def _skipped(report: Report, engine: str | None, rule: str) -> str | None:
-    """Why a rule did not look at an engine; a skip begins with the engine's name."""
-    reasons = (skip.reason for skip in report.skips if skip.rule == rule)
+def _skipped(report: Report, engine: str | None, rule: str) -> Skip | None:
+    """That a rule did not look at an engine; a skip's reason begins with the engine's name."""
     start = f"{engine}: "
-    return next((reason.removeprefix(start) for reason in reasons if reason.startswith(start)), None)
+    return next((s for s in report.skips if s.rule == rule and s.reason.startswith(start)), None)
 
 
 def _text(findings: Sequence[Finding]) -> str:
     lines = []
     for finding in findings:
-        lines += [f"{finding.severity}: {clean(finding.subject)}", clean(finding.message)]
+        waived = f" ({finding.waived})" if finding.waived else ""
+        lines += [f"{finding.severity}{waived}: {clean(finding.subject)}", clean(finding.message)]
         lines += [f"fix: {clean(finding.hint)}"] if finding.hint else []
     # At the start of a line GitHub would take `::` for a command.
     return LINE_COMMAND.sub(r"\\x3a:", "\n".join(lines))

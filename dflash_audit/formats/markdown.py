@@ -82,6 +82,7 @@ def _table(rows: Iterable[Row]) -> str:
         version = f" {code(row.run.version.replace('|', '/'))}" if row.run.version else ""
         name = f"**{row.run.engine}**" if row.counts else f"{row.run.engine} (does not count)"
         cause = f"{row.cause.severity} `{row.cause.rule}`" if row.cause else ""
+        cause += f" ({row.cause.waived})" if row.cause and row.cause.waived else ""
         lines.append(f"| {name}{version} | {MARKS[row.verdict]} {WORDS[row.verdict]} | {cause} |")
     return "\n".join(lines)
 
@@ -103,7 +104,7 @@ def _sections(sections: Iterable[Section], room: int) -> Iterator[str]:
                 else:
                     items.append(item)
             if items:
-                title = f"**{of.severity}** `{of.rule}`"
+                title = f"**{of.severity}** `{of.rule}`" + (f" ({of.waived})" if of.waived else "")
                 room -= len(title) + 4
                 shown += [title, "\n".join(items)]
         if shown:

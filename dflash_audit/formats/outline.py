@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from dflash_audit.byte_count import byte_count
 from dflash_audit.engine_run import EngineRun
-from dflash_audit.finding import SEVERITIES, Finding, Severity
+from dflash_audit.finding import SEVERITIES, Finding, Severity, Waiver
 from dflash_audit.formats.told import Step, Told, sections, steps, told
 from dflash_audit.report import Report
 from dflash_audit.sources.checkpoint import Checkpoint
@@ -23,6 +23,9 @@ WORDS: Final[Mapping[Verdict, str]] = {
     "fail": "does not serve",
     "skipped": "not replayed",
 }
+
+
+WAIVERS: Final[tuple[Waiver, ...]] = ("known", "ignored")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +49,11 @@ class Alike:
 
 @dataclass(frozen=True, slots=True)
 class OfRule:
-    """What a rule found, with one severity."""
+    """What a rule found, with one severity; `waived` is why the gate lets it pass."""
 
     severity: Severity
     rule: str
+    waived: Waiver | None
     alike: tuple[Alike, ...]
 
 
@@ -73,7 +77,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """A report's parts. `rows` begin with the engines that decide.
+    """A report's parts, without what is ignored. `rows` begin with the engines that decide.
 
     `first` are the steps to take, `then` those to go on with if an error is left, both
     empty without an error; `serving` is the engine whose command serves the draft,
@@ -97,10 +101,13 @@ class Outline:
 def outline(report: Report) -> Outline:
     """The parts of a report, each worked out once."""
     runs = sorted(report.runs, key=lambda run: run.engine not in report.gating)
-    findings = told(report.findings, [run.engine for run in runs])
-    counted = [each for each in findings if _counts(report, each.engines)]
+    shown = [finding for finding in report.findings if finding.waived != "ignored"]
+    findings = told(shown, [run.engine for run in runs])
+    counted = [each for each in findings if each.finding.waived is None and _counts(report, each.engines)]
     first, then = _steps([each.finding for each in counted])
-    fails = any(each.finding.severity == "error" for each in counted) or report.error is not None
+    # What is let pass still keeps an engine from serving the draft.
+    errors = any(each.severity == "error" and report.decides(each) for each in report.findings)
+    fails = errors or report.error is not None
     serving = (run for run in runs if run.engine in report.gating and run.serve and not fails)
     return Outline(
         rows=tuple(_row(report, run) for run in runs),
@@ -125,7 +132,11 @@ def described(checkpoint: Checkpoint, runs: Sequence[EngineRun]) -> str:
 def summary(report: Report, counted: Sequence[Told]) -> str:
     """What counts: a finding of several engines once, as it is told."""
     engines = ", ".join(run.engine for run in report.runs if run.engine in report.gating)
-    return f"{tally(each.finding.severity for each in counted)} that count ({engines})"
+    waived = [f"{number} {waiver}" for waiver in WAIVERS if (number := report.waived(waiver))]
+    skipped = len(report.failing_skips)
+    strict = [f"{skipped} skip{'' if skipped == 1 else 's'} that --strict fails"] if skipped else []
+    said = f"{tally(each.finding.severity for each in counted)} that count ({engines})"
+    return "; ".join([said, *waived, *strict])
 
 
 def tally(severities: Iterable[Severity], all_of_them: bool = True) -> str:
@@ -156,18 +167,20 @@ def _counts(report: Report, engines: tuple[str, ...]) -> bool:
 def _row(report: Report, run: EngineRun) -> Row:
     verdict = report.verdict(run)
     wanted = {"fail": "error", "warn": "warning"}.get(verdict)
-    causes = (finding for finding in report.of_engine(run.engine) if finding.severity == wanted)
-    return Row(run, verdict, run.engine in report.gating, next(causes, None))
+    causes = [finding for finding in report.of_engine(run.engine) if finding.severity == wanted]
+    # What is let pass is the cause only where nothing else is.
+    causes.sort(key=lambda finding: finding.waived is not None)
+    return Row(run, verdict, run.engine in report.gating, causes[0] if causes else None)
 
 
 def _rules(findings: Sequence[Finding]) -> Iterator[OfRule]:
     """A section's findings; alike ones are told once for all of their subjects."""
-    for (severity, rule), of_rule in groupby(findings, key=lambda f: (f.severity, f.rule)):
+    for (severity, rule, waived), of_rule in groupby(findings, key=lambda f: (f.severity, f.rule, f.waived)):
         alike = (
             Alike(tuple(finding.subject for finding in same), message, hint)
             for (message, hint), same in groupby(of_rule, key=lambda f: (f.message, f.hint))
         )
-        yield OfRule(severity, rule, tuple(alike))
+        yield OfRule(severity, rule, waived, tuple(alike))
 
 
 def _steps(counted: Sequence[Finding]) -> tuple[list[Step], list[Step]]:

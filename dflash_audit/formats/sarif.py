@@ -11,7 +11,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from dflash_audit import __version__
-from dflash_audit.finding import SEVERITIES, Finding, Severity
+from dflash_audit.finding import SEVERITIES, Finding, Severity, Waiver
 from dflash_audit.fingerprint import fingerprints
 from dflash_audit.formats.clean import clean
 from dflash_audit.formats.json_text import json_text
@@ -24,6 +24,8 @@ SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 LEVELS: Final[dict[Severity, str]] = {"error": "error", "warning": "warning", "note": "note"}
 PROBLEMS: Final[dict[Severity, str]] = {"error": "error", "warning": "warning", "note": "recommendation"}
 """A rule's `problem.severity`, by which GitHub sorts."""
+
+SUPPRESSIONS: Final[dict[Waiver, str]] = {"known": "in the baseline", "ignored": "not selected, or ignored"}
 
 PLACEHOLDER: Final = re.compile(r"\{(\d+)\}")
 
@@ -113,14 +115,15 @@ def _notifications(report: Report) -> Iterator[dict[str, Any]]:
         yield {"level": "error", "message": {"text": text}, "descriptor": {"id": report.error.kind}}
     for skip in report.skips:
         text = _message(f"{skip.rule} did not look: {clean(skip.reason)}")
-        yield {"level": "note", "message": {"text": text}, "descriptor": {"id": "skip"}}
+        level = "error" if skip in report.failing_skips else "note"
+        yield {"level": level, "message": {"text": text}, "descriptor": {"id": "skip"}}
 
 
 def _result(report: Report, finding: Finding, places: Places, rule: int, known: str) -> dict[str, Any]:
     """A finding; one of an engine that does not decide is information and no failure."""
     lines = [f"{clean(finding.subject)}: {clean(finding.message)}"]
     lines += [f"Fix: {clean(finding.hint)}"] if finding.hint else []
-    counts = report.counts_in_summary(finding)
+    counts = report.decides(finding)
     return {
         "ruleId": finding.rule,
         "ruleIndex": rule,
@@ -131,7 +134,16 @@ def _result(report: Report, finding: Finding, places: Places, rule: int, known: 
         # GitHub goes by the first name alone.
         "partialFingerprints": {"primaryLocationLineHash": known, "dflashAudit/v1": known},
         "properties": {"engine": finding.engine, "severity": finding.severity, "count": finding.count},
+        **_suppressions(report, finding),
     }
+
+
+def _suppressions(report: Report, finding: Finding) -> dict[str, Any]:
+    """What lets a finding pass; where one of a run has such a key, all of them must."""
+    if all(each.waived is None for each in report.findings):
+        return {}
+    why = finding.waived and SUPPRESSIONS[finding.waived]
+    return {"suppressions": [{"kind": "external", "justification": why}] if why else []}
 
 
 def _location(finding: Finding, places: Places) -> dict[str, Any]:

@@ -84,14 +84,23 @@ def _verdicts(rows: Sequence[Row]) -> Table:
 def _why(row: Row) -> str:
     if row.run.skipped is not None:
         return clean(row.run.skipped)
-    return f"{row.cause.rule}: {clean(row.cause.subject)}" if row.cause else ""
+    if row.cause is None:
+        return ""
+    waived = f" ({row.cause.waived})" if row.cause.waived else ""
+    return f"{row.cause.rule}: {clean(row.cause.subject)}{waived}"
 
 
 def _section(section: Section) -> Iterator[RenderableType]:
     aside = "" if section.counts else " (does not count)"
     yield Text(f"\n{section.heading}{aside}", style="bold")
     for of in section.rules:
-        yield Text.assemble("  ", (of.severity, COLORS[of.severity]), " ", (of.rule, "bold"))
+        yield Text.assemble(
+            "  ",
+            (of.severity, COLORS[of.severity]),
+            " ",
+            (of.rule, "bold"),
+            f" ({of.waived})" if of.waived else "",
+        )
         for alike in of.alike:
             for subject in alike.subjects:
                 yield _indented(4, Text(clean(subject), style="cyan"))

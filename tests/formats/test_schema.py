@@ -79,7 +79,7 @@ def full() -> list[dict[str, Any]]:
             },
         }
     ]
-    whole["skips"] = [{"rule": "warmup-died", "reason": "it did"}]
+    whole["skips"] = [{"rule": "warmup-died", "reason": "it did", "failing": False}]
     engine = next(engine for engine in whole["engines"] if engine["verdict"] == "fail")
     engine["refusal"] = {"stage": "load", "reason": "it would", "tensor": None}
     engine["resized"] = [{"parameter": "fc.weight", "holds": 2, "took": 1}]

@@ -94,12 +94,17 @@ def _why(report: Report, run: EngineRun) -> str:
         return f"stops at {run.refusal.stage.replace('_', ' ')}: {run.refusal.reason}"
     wanted = {"fail": "error", "warn": "warning"}.get(report.verdict(run))
     found = [finding for finding in report.of_engine(run.engine) if finding.severity == wanted]
-    return f"{found[0].rule}: {found[0].subject}" if found else ""
+    if not found:
+        return ""
+    # What is let pass is the cause only where nothing else is.
+    cause = min(found, key=lambda finding: finding.waived is not None)
+    return f"{cause.rule}: {cause.subject}" + (f" ({cause.waived})" if cause.waived else "")
 
 
 def next_steps(report: Report, told: Sequence[Told]) -> Markup:
     """What to do: mend what counts, or serve the draft."""
-    counted = [each.finding for each in told if counts(report, each)]
+    decisive = [each.finding for each in told if counts(report, each)]
+    counted = [finding for finding in decisive if finding.waived is None]
     if any(finding.severity == "error" for finding in counted):
         first, then = steps(finding for finding in counted if finding.severity != "note")
         lists = [
@@ -109,7 +114,8 @@ def next_steps(report: Report, told: Sequence[Told]) -> Markup:
         ]
         return element("section", *lists, class_="next") if lists else Markup()
     serving = next((run for run in report.runs if run.engine in report.gating and run.serve), None)
-    if serving is None or report.error is not None:
+    # What is let pass still keeps an engine from serving the draft.
+    if serving is None or report.error is not None or any(f.severity == "error" for f in decisive):
         return Markup()
     command = Markup(" \\\n    ").join(joined(option) for option in serving.serve)
     return element(
@@ -121,7 +127,7 @@ def next_steps(report: Report, told: Sequence[Told]) -> Markup:
 
 
 def counts(report: Report, told: Told) -> bool:
-    """Whether a finding counts: for an engine that gates, or for none."""
+    """Whether a finding decides: for an engine that gates, or for none."""
     return not told.engines or not report.gating.isdisjoint(told.engines)
 
 
@@ -149,6 +155,7 @@ def _finding(index: int, told: Told, counting: bool) -> Markup:
             element("span", finding.severity, class_=f"pill {finding.severity}"),
             " ",
             element("code", finding.rule),
+            f" ({finding.waived})" if finding.waived else "",
         ),
         element("p", where if counting else f"{where} (does not count)", class_="where"),
         element("p", element("code", finding.subject), class_="subject"),
