@@ -85,7 +85,7 @@ def audit_command(
     )
     named = engine or [DEFAULT]
     gating = frozenset(ENGINES if "all" in named else named)
-    options.one_rank(gating, tp)
+    options.one_rank(gating, tp, warmup)
     conditions = Conditions(tp, CARDS[gpu], quantization, attention_backend)
     report = audit(Request(source, gating, conditions, controls.fail_on, revision, warm))
     report = gated(report, controls, write_baseline)
@@ -203,9 +203,12 @@ def _write(text: str) -> None:
     """Print; a reader that has seen enough, such as head, does not change the exit code."""
     try:
         print(text, flush=True)
-    except BrokenPipeError:
+    except OSError as error:
         # Else Python's own flush at exit would complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            _complain([f"stdout: {error.strerror}"])
+            raise typer.Exit(3) from None
 
 
 def _complain(troubles: Iterable[str]) -> None:
@@ -215,7 +218,7 @@ def _complain(troubles: Iterable[str]) -> None:
 
 def _show_version(asked: bool) -> None:
     if asked:
-        print(f"dflash-audit {__version__}")
+        _write(f"dflash-audit {__version__}")
         raise typer.Exit
 
 
@@ -234,7 +237,9 @@ OWN_OPTIONS = frozenset(("-h", "--help", "--version"))
 
 def main() -> None:
     """Run the command line; a first word that is no command is the source of an audit."""
-    if sys.stdout is not None and hasattr(sys.stdout, "reconfigure"):
+    if sys.stdout is None:  # closed by whoever started this: the exit code still tells
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    if hasattr(sys.stdout, "reconfigure"):
         # A name out of a checkpoint may hold what the terminal's encoding does not.
         sys.stdout.reconfigure(errors="backslashreplace")
     # A run is over in a moment, and what it reads is no cycle: the collector would only cost time.

@@ -52,8 +52,10 @@ def installed_version(engine: str = "sglang@installed") -> str:
     return version
 
 
-def one_rank(engines: Iterable[str], tp: int) -> None:
-    """A usage error where a live engine is to build one rank of several."""
+def one_rank(engines: Iterable[str], tp: int, warmup: bool = False) -> None:
+    """A usage error where a live engine or a warm-up is to build one rank of several."""
+    if tp > 1 and warmup:
+        raise typer.BadParameter("--warmup runs a draft of one rank: no --tp")
     live = [name for name in engines if name in LIVE]
     if tp > 1 and live:
         raise typer.BadParameter(f"{', '.join(live)} builds one rank alone: no --tp")

@@ -7,6 +7,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from dflash_audit.byte_count import byte_count
+from dflash_audit.fold import title
 from dflash_audit.formats.clean import clean
 
 if TYPE_CHECKING:
@@ -62,13 +63,15 @@ def _fidelity(fidelity: "Fidelity") -> Iterator[str]:
             f"mean cosine of the last hidden states {last.mean:.4f} (rounding alone {last.rounding:.4f})"
         )
     if fidelity.first is not None and fidelity.common is not None:
-        told.append(
-            f"first candidate the same in {fidelity.first:.0%}, {fidelity.common:.0%} of all in common"
-        )
+        usual = fidelity.common_rounding
+        rounding = "" if usual is None else f" (rounding alone {usual:.0%})"
+        told.append(f"first candidate the same in {fidelity.first:.0%}")
+        told.append(f"{fidelity.common:.0%} of all in common{rounding}")
     yield f"against {fidelity.against}: {', '.join(told)}"
-    worst = max(fidelity.drifts, key=lambda drift: drift.error, default=None)
     if fidelity.rescaled:
-        yield "its norms are others, so its weights are not judged"
-    elif worst is not None:
+        yield f"weights not judged where the norms are others: {title(fidelity.rescaled)}"
+    judged = filter(fidelity.judges, fidelity.drifts)
+    worst = max(judged, key=lambda drift: drift.error, default=None)
+    if worst is not None:
         noise = "no noise" if worst.decibels is None else f"{worst.decibels:.1f} dB"
         yield f"furthest matrix: {worst.matrix}, {noise}"

@@ -5,8 +5,8 @@ What honest rounding to the stored bits does is known: rows and groups keep thei
 A row or group of another magnitude has a wrong scale, one of another mean a wrong zero point. The limits and
 what they were measured on stand in `docs/fidelity.md`.
 
-Where the norms differ as well, scales were moved into them by design (AWQ, SmoothQuant), and the weights are
-not judged: `warmup-hidden-drift` alone is.
+Where a layer's norms differ as well, scales were moved into them by design (AWQ, SmoothQuant). Its weights
+are not judged then: the hidden states alone are, by `warmup-hidden-drift`.
 
 ## Why it matters
 
@@ -74,10 +74,10 @@ MENDS: Final[Mapping[str, str]] = {
 def find(warmup: "WarmUp", run: EngineRun) -> Iterator[Finding]:
     """One finding for all matrices that go wrong in the same way."""
     fidelity = warmup.fidelity
-    if fidelity is None or fidelity.rescaled:
+    if fidelity is None:
         return
     wrong: dict[str, list[Drift]] = {}
-    for drift in fidelity.drifts:
+    for drift in filter(fidelity.judges, fidelity.drifts):
         for fault in list(_faults(drift))[:1]:
             wrong.setdefault(fault, []).append(drift)
     for fault, drifts in wrong.items():

@@ -8,6 +8,7 @@ import re
 import signal
 from typing import Final
 
+from dflash_audit.errors import Unreadable
 from dflash_audit.printable import printable
 from dflash_audit.warmup.events import AGAINST, START, Failure, Heard
 from dflash_audit.warmup.result import Death, Kind
@@ -88,6 +89,8 @@ def _by_signal(number: int, stderr: StderrTail) -> Cause:
 
 
 def _by_exception(failure: Failure) -> Cause:
+    if failure.type == Unreadable.__name__:  # a sentence of this project's own
+        return "error", _line(failure.message), False
     told = _line(f"{failure.type}: {failure.message}")
     if failure.type in MEMORY_TYPES or OUT_OF_MEMORY.search(failure.message):
         return "out-of-memory", told, False

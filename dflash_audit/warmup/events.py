@@ -5,7 +5,7 @@ with one key, as soon as it is true:
 
     {"running": {"backend": "reference", "device": "cuda:0"}}
         what `auto` came to; at most once
-    {"stage": "fc"}
+    {"stage": "layer 0"}
         this stage begins; "start" stands for what comes before the first
     {"failed": {"type": "KeyError", "message": "…", "at": "memory.py:31 in fill"}}
         a Python exception ended the stage that is on; the last line

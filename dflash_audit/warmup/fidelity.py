@@ -11,7 +11,7 @@ from dflash_audit.loadplan import Shard
 from dflash_audit.tree import FUSED, Module
 from dflash_audit.warmup.drift import drift
 from dflash_audit.warmup.reference import Inputs, Outputs, run
-from dflash_audit.warmup.result import Cosine, Drift, Fidelity
+from dflash_audit.warmup.result import Cosine, Drift, Fidelity, layer_of
 from dflash_audit.warmup.roughened import Roughened, level
 from dflash_audit.warmup.stored_form import stored_form
 from dflash_audit.warmup.watch import Watch
@@ -20,8 +20,11 @@ from dflash_audit.warmup.weights import Weights
 HIDDEN: Final = ("context", "layer ", "norm")
 """How the stages begin whose outputs are hidden states."""
 
-NORMS: Final = ("RMSNorm", "GemmaRMSNorm")
+NORMS: Final = (".input_layernorm", ".post_attention_layernorm")
+"""The norms that linears come after, into which a recipe may move their scales."""
 
+ANOTHER: Final = 0.01
+"""The relative distance from which a norm is another: a cast to bfloat16 moves it by less than 0.002."""
 
 NOISE_SEED: Final = 2**61 - 1
 """Not one that inputs are drawn from: the noise would be the inputs themselves."""
@@ -45,10 +48,10 @@ def fidelity(own: Passed, other: Passed, forward: Forward, inputs: Inputs, again
         against: what the other one is called.
     """
     modules = own.weights.modules.values()
-    rescaled = any(
-        not torch.equal(_norm(own.weights, module), _norm(other.weights, module))
+    rescaled = tuple(
+        layer_of(module.name)
         for module in modules
-        if module.module_class in NORMS
+        if module.name.endswith(NORMS) and _is_another(module, own.weights, other.weights)
     )
     drifts: list[Drift] = []
     levels: dict[str, float] = {}
@@ -56,7 +59,7 @@ def fidelity(own: Passed, other: Passed, forward: Forward, inputs: Inputs, again
         if module.linear and other.weights.has_linear(module.name):
             found, rounds_input = _compared(module, own.weights, other.weights)
             drifts += found
-            levels[module.name] = level(found, rescaled, rounds_input)
+            levels[module.name] = level(found, layer_of(module.name) in rescaled, rounds_input)
     rounded = Watch(keep=True)
     generator = torch.Generator().manual_seed(NOISE_SEED)
     usual = run(forward, Roughened(other.weights, levels, generator), inputs, rounded)
@@ -73,12 +76,13 @@ def fidelity(own: Passed, other: Passed, forward: Forward, inputs: Inputs, again
         first=first,
         common=common,
         common_rounding=common_rounding,
-        rescaled=rescaled,
+        rescaled=tuple(dict.fromkeys(rescaled)),
     )
 
 
-def _norm(weights: Weights, module: Module) -> torch.Tensor:
-    return weights.parameter(f"{module.name}.weight")
+def _is_another(norm: Module, own: Weights, other: Weights) -> bool:
+    ours, theirs = (weights.parameter(f"{norm.name}.weight").float() for weights in (own, other))
+    return bool((ours - theirs).norm() > ANOTHER * theirs.norm())
 
 
 def _compared(module: Module, own: Weights, other: Weights) -> tuple[list[Drift], bool]:

@@ -11,7 +11,7 @@ import torch
 
 from dflash_audit.engines import LIVE
 from dflash_audit.engines.sglang_installed.installed import installed_version
-from dflash_audit.refusal import NotModelled
+from dflash_audit.errors import Unreadable
 from dflash_audit.warmup.events import Teller
 from dflash_audit.warmup.job import Job
 from dflash_audit.warmup.result import WarmUp
@@ -28,8 +28,8 @@ BACKENDS: Final[Mapping[str, str]] = {
 def warm_up(job: Job, tell: Teller) -> WarmUp:
     """Do the job on its device and backend.
 
-    Raises NotModelled where the backend does not run this engine, and what the
-    backend raises.
+    Raises Unreadable (no-backend) where the backend does not run this engine, and what
+    the backend raises.
     """
     device = _device(job.device)
     backend = _backend(job, device)
@@ -58,10 +58,11 @@ def _backend(job: Job, device: torch.device) -> str:
     version = installed_version()
     own = live or job.engine == f"sglang-{version}"
     if job.backend == "reference" and live:
-        raise NotModelled("a live engine tells no copies, without which the reference cannot be filled")
+        told = "it tells no copies, without which the backend reference cannot be filled"
+        raise Unreadable("no-backend", job.engine, told)
     if job.backend == "sglang" and not own:
         found = f"SGLang {version} is" if version else "no SGLang is"
-        raise NotModelled(f"the backend sglang runs what is installed, and {found}")
+        raise Unreadable("no-backend", job.engine, f"the backend sglang runs what is installed, and {found}")
     if job.backend == "auto":
         # Drafts are compared on the reference.
         return "sglang" if live or (own and device.type == "cuda" and not job.against) else "reference"

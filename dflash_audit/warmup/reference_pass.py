@@ -15,6 +15,7 @@ from dflash_audit.warmup.result import Fidelity, Source, WarmUp
 from dflash_audit.warmup.unpack import import_unpackers
 from dflash_audit.warmup.watch import Watch
 from dflash_audit.warmup.weights import Weights
+from dflash_audit.warmup.yardstick import NO_YARDSTICK
 
 
 def reference_pass(job: Job, device: torch.device, tell: Teller) -> WarmUp:
@@ -72,5 +73,5 @@ def _fidelity(against: Job, own: Passed, inputs: Inputs, tell: Teller) -> Fideli
     outputs = run(against.forward, weights, inputs, watch)
     if reached := reached_outputs(watch.stages):
         told = f"NaN or infinities in {', '.join(reached)}, so nothing can be held against it"
-        raise Unreadable("no-yardstick", against.name, told)
+        raise Unreadable(NO_YARDSTICK, against.name, told)
     return fidelity(own, Passed(weights, watch, outputs), against.forward, inputs, against.name)

@@ -98,15 +98,21 @@ class Cosine:
     rounding: float
 
 
+def layer_of(name: str) -> str:
+    """`layers.0` of `layers.0.mlp.down_proj`; a module outside of the layers is its own."""
+    parts = name.split(".")
+    return ".".join(parts[:2]) if parts[0] == "layers" else name
+
+
 @dataclass(frozen=True, slots=True)
 class Fidelity:
     """A draft held against another on the same inputs.
 
     `first` is the share of positions whose best candidate agrees, `common` that of
     candidates that both have, `common_rounding` what is to be expected of that, as in
-    `Cosine`; all None for a draft without candidates. With `rescaled` the
-    two differ in a norm's weight, as where a recipe moves scales from a linear to
-    the norm before it: the matrices then differ by design.
+    `Cosine`; all None for a draft without candidates. `rescaled` are the layers
+    (`layers.0`) in which a norm before linears is another, as where a recipe moves scales
+    from a linear to the norm before it: their matrices then differ by design.
     """
 
     against: str
@@ -115,15 +121,19 @@ class Fidelity:
     first: float | None
     common: float | None
     common_rounding: float | None
-    rescaled: bool
+    rescaled: tuple[str, ...]
+
+    def judges(self, drift: Drift) -> bool:
+        """Whether a matrix that is far from the other's is so by a fault."""
+        return layer_of(drift.matrix) not in self.rescaled
 
 
 @dataclass(frozen=True, slots=True)
 class WarmUp:
     """The warm-up of one engine's draft.
 
-    `reached` names the outputs that hold non-finite numbers (hidden, candidates,
-    tokens), `out_of_range` the ids that index past a table, as (table, id, rows).
+    `reached` names the output stages with non-finite numbers (norm, candidates,
+    selector …), `out_of_range` the ids that index past a table, as (table, id, rows).
     `skipped` says why there was nothing to run. `provoked` is how the run with an
     id out of range died, where it was asked for, `survived` that it did not die.
     """

@@ -87,7 +87,7 @@ def _fidelity(fidelity: Fidelity) -> dict[str, Any]:
         "first": fidelity.first,
         "common": fidelity.common,
         "common_rounding": fidelity.common_rounding,
-        "rescaled": fidelity.rescaled,
+        "rescaled": [*fidelity.rescaled],
     }
 
 
@@ -116,5 +116,5 @@ def _said_fidelity(said: Mapping[str, Any]) -> Fidelity:
         first=said["first"],
         common=said["common"],
         common_rounding=said["common_rounding"],
-        rescaled=said["rescaled"],
+        rescaled=tuple(said["rescaled"]),
     )

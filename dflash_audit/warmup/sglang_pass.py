@@ -6,6 +6,7 @@ from typing import Final
 
 import torch
 
+from dflash_audit.errors import Unreadable
 from dflash_audit.refusal import NotModelled
 from dflash_audit.tree import Module
 from dflash_audit.warmup.events import Teller
@@ -25,13 +26,13 @@ def sglang_pass(job: Job, device: torch.device, tell: Teller) -> WarmUp:
     """Run the job's draft as the installed SGLang does, twice where non-finite numbers reach an output.
 
     Raises:
-        NotModelled: a dtype that a server does not build drafts in, a comparison, or
-            a scheme that SGLang runs on a GPU alone.
+        Unreadable: a dtype that a server does not build drafts in, or a comparison (no-backend).
+        NotModelled: a scheme that SGLang runs on a GPU alone.
     """
     if job.dtype != DTYPE:
-        raise NotModelled(f"the backend sglang runs in {DTYPE}, as a server does")
+        raise Unreadable("no-backend", job.engine, f"the backend sglang runs in {DTYPE}, as a server does")
     if job.against is not None:
-        raise NotModelled("drafts are compared on the backend reference")
+        raise Unreadable("no-backend", job.engine, "drafts are compared on the backend reference")
     inputs = random_inputs(job.forward, job.seed, job.blocks, job.context, torch.bfloat16, device)
     if job.provoke:
         inputs = replace(inputs, anchors=torch.full_like(inputs.anchors, inputs.embedding.shape[0]))

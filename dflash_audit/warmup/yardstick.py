@@ -15,7 +15,7 @@ from dflash_audit.sources.checkpoint import Checkpoint
 from dflash_audit.sources.progress import waiting
 from dflash_audit.sources.source import find_repo, read_source
 
-KIND: Final = "no-yardstick"
+NO_YARDSTICK: Final = "no-yardstick"
 
 
 def read_original(source: str) -> Checkpoint:
@@ -36,7 +36,7 @@ def yardstick(original: Checkpoint, name: str, forward: Forward, conditions: Con
     run = engine(name).replay(original, conditions)
     reason = next(_unfit(run, forward), None)
     if reason is not None:
-        raise Unreadable(KIND, original.id, f"nothing can be held against it on {name}: {reason}")
+        raise Unreadable(NO_YARDSTICK, original.id, f"nothing can be held against it on {name}: {reason}")
     return run
 
 
@@ -60,6 +60,8 @@ def _gaps(run: EngineRun) -> Iterator[str]:
         yield f"quantized numbers are taken for dense ones, or the reverse, in {title(lossy)}"
     if resized := run.plan.resized():
         yield f"a tensor of another size goes into {title(one.slot.name for one in resized)}"
+    if run.quantization is not None:
+        yield f"it is quantized itself ({run.quantization})"
 
 
 def _otherwise(run: EngineRun, forward: Forward) -> Iterator[str]:

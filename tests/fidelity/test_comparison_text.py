@@ -15,7 +15,7 @@ FIDELITY = Fidelity(
     first=0.5,
     common=0.75,
     common_rounding=0.8,
-    rescaled=False,
+    rescaled=(),
 )
 
 
@@ -27,7 +27,7 @@ def lines(fidelity: Fidelity | None) -> list[str]:
 def test_the_last_hidden_states_the_candidates_and_the_furthest_matrix() -> None:
     assert lines(FIDELITY) == [
         "against org/original: mean cosine of the last hidden states 0.9877 (rounding alone 0.9500),"
-        " first candidate the same in 50%, 75% of all in common",
+        " first candidate the same in 50%, 75% of all in common (rounding alone 80%)",
         "furthest matrix: layers.0.mlp.down_proj, 20.0 dB",
     ]
 
@@ -39,4 +39,7 @@ def test_what_there_is_not_is_not_told() -> None:
         "against org/original: mean cosine of the last hidden states 0.9877 (rounding alone 0.9500)",
         "furthest matrix: fc, no noise",
     ]
-    assert lines(replace(FIDELITY, rescaled=True))[1] == "its norms are others, so its weights are not judged"
+    assert lines(replace(FIDELITY, rescaled=("layers.0",)))[1:] == [
+        "weights not judged where the norms are others: layers.0",
+        "furthest matrix: fc, 40.0 dB",
+    ]

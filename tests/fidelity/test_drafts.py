@@ -50,7 +50,7 @@ def found(rule: str, warmup: WarmUp) -> list[Finding]:
 @pytest.mark.parametrize("spread", ["normal", "outliers"])
 def test_rounding_to_the_nearest_passes(layout: str, spread: str, dense: Dense, tmp_path: Path) -> None:
     warmup = compare(write_quantized(tmp_path / "draft", dense(spread), layout), dense(spread))
-    assert warmup.fidelity is not None and not warmup.fidelity.rescaled
+    assert warmup.fidelity is not None and warmup.fidelity.rescaled == ()
     quantized = [drift for drift in warmup.fidelity.drifts if drift.bits < 16]
     assert len(quantized) == 2 * 7 + 1  # q, k, v, o, gate, up and down of two layers, and fc
     assert min(drift.error for drift in quantized) > 0
@@ -105,9 +105,10 @@ def test_where_scales_went_into_norms_the_hidden_states_judge(
 ) -> None:
     moved = rescaled(dense("normal"), tmp_path / "moved")
     warmup = compare(write_quantized(tmp_path / "draft", moved, INT4, fault), dense("normal"))
-    assert warmup.fidelity is not None and warmup.fidelity.rescaled
+    assert warmup.fidelity is not None and warmup.fidelity.rescaled == ("layers.0", "layers.1")
     assert max(abs(drift.gain - 1) for drift in warmup.fidelity.drifts) > 0.25
-    assert found("warmup-weight-drift", warmup) == []
+    named = {name for finding in found("warmup-weight-drift", warmup) for name in finding.subjects}
+    assert named == (set() if fault is None else {"fc"})
     severities = {finding.severity for finding in found("warmup-hidden-drift", warmup)}
     assert ("error" in severities) == (fault is not None)
 
@@ -118,6 +119,17 @@ def test_poison_is_held_against_nothing(dense: Dense, tmp_path: Path) -> None:
 
     warmup = compare(write_quantized(tmp_path / "draft", dense("normal"), INT4, gap), dense("normal"))
     assert warmup.reached and warmup.fidelity is None
+
+
+def test_a_norm_that_is_hardly_another_excuses_nothing(dense: Dense, tmp_path: Path) -> None:
+    def faulty(tensors: Tensors) -> None:
+        faults_of(INT4, everywhere=True)[ZERO](tensors)
+        for name in ("norm.weight", "layers.0.input_layernorm.weight"):
+            tensors[name][0] *= 1.01
+
+    warmup = compare(write_quantized(tmp_path / "draft", dense("normal"), INT4, faulty), dense("normal"))
+    assert warmup.fidelity is not None and warmup.fidelity.rescaled == ()
+    assert found("warmup-weight-drift", warmup)
 
 
 def test_a_draft_is_itself(dense: Dense) -> None:
@@ -143,7 +155,7 @@ def test_the_quantized_seed_against_the_dense_one() -> None:
     said = audited(SEED, FIXTURES / "seed-bf16")
     (warmup,) = said["warmup"]
     fidelity = warmup["fidelity"]
-    assert (fidelity["against"], fidelity["rescaled"]) == (str(FIXTURES / "seed-bf16"), False)
+    assert (fidelity["against"], fidelity["rescaled"]) == (str(FIXTURES / "seed-bf16"), [])
     (last,) = [cosine for cosine in fidelity["cosines"] if cosine["stage"] == "norm"]
     assert 0.999 < last["rounding"] < 1
     assert last["mean"] > 0.9997  # the real engine has 0.9998 on an H200, of other prompts

@@ -98,6 +98,7 @@ def test_an_original_that_computes_something_else_is_none(jobs: list[Job], tmp_p
         ("target-ids-range", "the engine stops (build: target_layer_ids[1]=9 is out of range"),
         ("arch-unknown", "the engine stops (class: "),
         ("fp8-dynamic-bf16-weights", "nothing fills "),
+        ("ct-dflash2-w4a16_all", "it is quantized itself (compressed-tensors)"),
     ],
 )
 def test_an_original_that_the_engine_does_not_load_is_none(

@@ -75,7 +75,7 @@ def full() -> list[dict[str, Any]]:
                 "first": 1.0,
                 "common": 0.9,
                 "common_rounding": None,
-                "rescaled": False,
+                "rescaled": ["layers.0"],
             },
         }
     ]

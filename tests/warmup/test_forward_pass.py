@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from warmup.jobs import job
 
-from dflash_audit.refusal import NotModelled
+from dflash_audit.errors import Unreadable
 from dflash_audit.warmup.ending import NO_DEVICE
 from dflash_audit.warmup.events import Teller
 from dflash_audit.warmup.job import Job
@@ -87,13 +87,13 @@ def test_which_backend_runs_an_engine(
 @pytest.mark.parametrize(
     ("engine", "backend", "version", "reason"),
     [
-        (LIVE, "reference", VERSION, "a live engine tells no copies"),
+        (LIVE, "reference", VERSION, "it tells no copies"),
         (NEXT, "sglang", VERSION, "runs what is installed, and SGLang 0.5.23 is"),
         (RELEASE, "sglang", "0.5.24", "runs what is installed, and SGLang 0.5.24 is"),
         (RELEASE, "sglang", None, "runs what is installed, and no SGLang is"),
     ],
 )
-def test_what_no_backend_runs_is_skipped_with_the_reason(
+def test_what_no_backend_runs_is_told(
     monkeypatch: pytest.MonkeyPatch,
     done: list[tuple[str, str]],
     engine: str,
@@ -101,7 +101,7 @@ def test_what_no_backend_runs_is_skipped_with_the_reason(
     version: str | None,
     reason: str,
 ) -> None:
-    with pytest.raises(NotModelled, match=reason):
+    with pytest.raises(Unreadable, match=reason):
         warm_up(monkeypatch, engine, backend, "cpu", version)
     assert done == []
 

@@ -37,6 +37,7 @@ def test_what_is_left_out_has_its_default(installed: None) -> None:
         (["--context", "none"], "Invalid value for '--context'"),
         (["--timeout", "0"], "Invalid value for '--timeout'"),
         (["--seed", "-1"], "Invalid value for '--seed'"),
+        (["--tp", "2"], "--warmup runs a draft of one rank: no --tp"),
     ],
 )
 def test_a_wrong_word_is_a_usage_error(words: list[str], told: str) -> None:

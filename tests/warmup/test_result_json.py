@@ -19,7 +19,7 @@ FIDELITY = Fidelity(
     first=0.5,
     common=0.25,
     common_rounding=0.125,
-    rescaled=True,
+    rescaled=("layers.0",),
 )
 DEATH = Death("assert", "fc", "`a < b` in kernel", by_draft=True)
 

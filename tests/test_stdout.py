@@ -1,0 +1,44 @@
+"""What becomes of the program where its stdout takes nothing."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from test_cli import FIXTURES, SEED
+
+FULL = Path("/dev/full")
+COMMANDS = (
+    (str(SEED),),
+    (str(SEED), "--json"),
+    ("tree", str(SEED)),
+    ("fix", str(FIXTURES / "seed-bf16")),
+    ("rules",),
+    ("explain", "dropped-tensor"),
+    ("schema",),
+    ("--version",),
+)
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_full_is_a_line_and_exit_code_3(words: tuple[str, ...]) -> None:
+    with FULL.open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "dflash_audit", *words],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (3, f"dflash-audit: stdout: {os.strerror(28)}\n")
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_closed_leaves_the_exit_code(words: tuple[str, ...]) -> None:
+    command = f'exec "{sys.executable}" -m dflash_audit "$@" >&-'
+    done = subprocess.run(
+        ["bash", "-c", command, "bash", *words], stderr=subprocess.PIPE, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
