@@ -120,6 +120,8 @@ def _next(parts: Outline) -> Iterator[Part]:
             yield Text(heading, style="bold")
             yield _numbered([clean(str(step)) for step in mends])
             yield Text()
+    if parts.first:
+        yield Text("dflash-audit fix SOURCE looks for the smallest change of config.json that serves.\n")
     if parts.serving is not None:
         yield Text(f"Serve it on {parts.serving.engine} with", style="bold")
         yield " \\\n".join(f"    {clean(option)}" for option in parts.serving.serve) + "\n", ""

@@ -139,11 +139,12 @@ def _modules(finding: Finding) -> set[str]:
 
 
 def sections(findings: Iterable[Told]) -> Mapping[tuple[str, ...], list[Finding]]:
-    """The findings by the engines that they hold for, the worst first."""
+    """The findings by the engines that they hold for, the worst first; what holds for all before the rest."""
     found: dict[tuple[str, ...], list[Finding]] = {}
     for each in findings:
         found.setdefault(each.engines, []).append(each.finding)
     return {
         engines: sorted(of, key=lambda finding: SEVERITIES.index(finding.severity))
-        for engines, of in found.items()
+        # What is wrong with the checkpoint itself is why an engine cannot load it.
+        for engines, of in sorted(found.items(), key=lambda section: bool(section[0]))
     }

@@ -24,6 +24,7 @@ Mend the field that the message names. Where it was lost in an export, take it f
 that was exported.
 """
 
+import re
 from collections.abc import Iterator
 
 from dflash_audit.diagnosis.stopped import stopped
@@ -33,5 +34,12 @@ from dflash_audit.finding import Finding
 
 def find(run: EngineRun) -> Iterator[Finding]:
     """One finding if the engine stops at the config."""
-    hint = "Mend the field in config.json: the engine reads it before anything else."
-    return stopped(run, "config", "refused-config", "config.json", hint)
+    return stopped(run, "config", "refused-config", "config.json", _hint(run))
+
+
+def _hint(run: EngineRun) -> str:
+    # Keys have an underscore or two; a word of the sentence has none.
+    keys = dict.fromkeys(re.findall(r"\b[a-z]+(?:_[a-z]+)+\b", run.refusal.reason if run.refusal else ""))
+    return (
+        f"Mend {' or '.join(keys) or 'the field'} in config.json: the engine reads it before anything else."
+    )
