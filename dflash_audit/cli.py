@@ -71,6 +71,9 @@ def audit_command(
     outputs = options.outputs(formats or [], file, as_json)
     options.own_file(write_baseline, outputs)
     controls = options.controls(source, fail_on, select, ignore, baseline, strict)
+    named = engine or [DEFAULT]
+    gating = frozenset(ENGINES if "all" in named else named)
+    options.one_rank(gating, tp, warmup)
     warm = options.warm_up_options(
         warmup,
         provoke,
@@ -83,9 +86,6 @@ def audit_command(
         timeout=timeout,
         against=against,
     )
-    named = engine or [DEFAULT]
-    gating = frozenset(ENGINES if "all" in named else named)
-    options.one_rank(gating, tp, warmup)
     conditions = Conditions(tp, CARDS[gpu], quantization, attention_backend)
     report = audit(Request(source, gating, conditions, controls.fail_on, revision, warm))
     report = gated(report, controls, write_baseline)
