@@ -83,7 +83,7 @@ def _print(draft: Path, runs: Sequence[Run], torch: float) -> None:
     reports: list[Any] = [json.loads(run.printed)["warmup"] for run in runs]
     for index, warmup in enumerate(reports[0]):
         peaks = [report[index]["peak_bytes"] for report in reports]
-        on_gpu = f"{statistics.median(peaks) / weights:.2f}" if None not in peaks else ""
+        on_gpu = f"{statistics.median(peaks) / weights:.2f}" if "cuda" in warmup["device"] else ""
         stages = ", ".join(f"{stage['name']} {stage['seconds']:.2f}" for stage in warmup["stages"])
         print(
             f"| {draft.name} | {warmup['engine']} | {warmup['verdict']} | {seconds:.1f} |"
