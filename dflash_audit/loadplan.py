@@ -9,9 +9,15 @@ from typing import Final, NamedTuple
 from dflash_audit.dtypes import DENSE_FLOATS
 from dflash_audit.refusal import Refusal
 from dflash_audit.sources.checkpoint import Tensor
-from dflash_audit.tree import FUSED, Kind, Module, Parameter, Tree
+from dflash_audit.tree import Kind, Module, Parameter, Tree
 
 Shard = str | int
+
+
+def part(name: str, shard: Shard) -> str:
+    """A parameter's or a module's shard, as a report writes it; the whole for "all"."""
+    return name if shard == "all" else f"{name}[{shard}]"
+
 
 SCALE_KINDS: Final = frozenset((Kind.CHANNEL_SCALE, Kind.GROUP_SCALE, Kind.BLOCK_SCALE, Kind.TENSOR_SCALE))
 
@@ -71,7 +77,7 @@ class Slot:
     @property
     def shards(self) -> tuple[Shard, ...]:
         """The shard ids of a fused layer's parameter, none for another."""
-        return tuple(FUSED.get(self.module.name.rpartition(".")[2], {}).values())
+        return self.module.shards
 
     @property
     def numel(self) -> int:
@@ -92,7 +98,7 @@ class Fill:
 
     @property
     def target(self) -> str:
-        return self.slot.name if self.shard is None else f"{self.slot.name}[{self.shard}]"
+        return self.slot.name if self.shard is None else part(self.slot.name, self.shard)
 
     @property
     def cast_to(self) -> str | None:

@@ -130,6 +130,11 @@ class Module:
     scheme: Scheme | None = None
     linear: Linear | None = None
 
+    @property
+    def shards(self) -> tuple[str | int, ...]:
+        """The shard ids of a fused layer, in the order of its matrices; none for another."""
+        return tuple(FUSED.get(self.name.rpartition(".")[2], {}).values())
+
 
 @dataclass(slots=True)
 class Tree:

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Final
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
 from dflash_audit.fold import title
-from dflash_audit.warmup.outcome import outputs
+from dflash_audit.warmup.reached import outputs
 
 if TYPE_CHECKING:
     from dflash_audit.warmup.result import Source, WarmUp

@@ -7,8 +7,8 @@ from typing import Final
 import torch
 
 from dflash_audit.forward import Forward
-from dflash_audit.loadplan import Shard
-from dflash_audit.tree import FUSED, Module
+from dflash_audit.loadplan import part
+from dflash_audit.tree import Module
 from dflash_audit.warmup.drift import drift
 from dflash_audit.warmup.reference import Inputs, Outputs, run
 from dflash_audit.warmup.result import Cosine, Drift, Fidelity, layer_of
@@ -104,10 +104,9 @@ def _matrices(module: Module) -> Iterator[tuple[str, int, int]]:
     """(name, first row, rows) of each matrix fused in a linear of one rank."""
     linear = module.linear
     assert linear is not None
-    shards: tuple[Shard, ...] = tuple(FUSED.get(module.name.rpartition(".")[2], {}).values())
+    names = [part(module.name, shard) for shard in module.shards] or [module.name]
     start = 0
-    for index, rows in enumerate(linear.output_partition_sizes):
-        name = f"{module.name}[{shards[index]}]" if len(linear.output_partition_sizes) > 1 else module.name
+    for name, rows in zip(names, linear.output_partition_sizes, strict=True):
         yield name, start, rows
         start += rows
 

@@ -1,12 +1,13 @@
 """A warm-up on the backend sglang: the installed engine's own draft, poisoned, loaded and run by itself."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
 import torch
 
 from dflash_audit.errors import Unreadable
+from dflash_audit.loadplan import LoadPlan, Shard, part
 from dflash_audit.refusal import NotModelled
 from dflash_audit.tree import Module
 from dflash_audit.warmup.events import Teller
@@ -64,19 +65,20 @@ def _sources(job: Job, inputs: Inputs, tell: Teller) -> tuple[Source, ...]:
     """What made non-finite numbers, with the parameters there that the plan leaves unfilled, read or not."""
     watch = Watch(tell, mend=True)
     _run(job, inputs, watch)
+    holes = _holes(job.plan)
     return tuple(
-        Source(name, stage, tuple(_unfilled(job, job.tree.modules[name])))
+        Source(name, stage, tuple(_unfilled(job.tree.modules[name], holes)))
         for name, stage in watch.sources.items()
         if name in job.tree.modules
     )
 
 
-def _unfilled(job: Job, module: Module) -> Iterator[str]:
-    missing = job.plan.missing()
-    half = {slot.name for slot in job.plan.half_filled()}
+def _holes(plan: LoadPlan) -> Mapping[str, tuple[Shard, ...]]:
+    """Full parameter name -> its shards that nothing fills, REST where a part of a shard is left."""
+    return {slot.name: (REST,) for slot in plan.half_filled()} | dict(plan.missing())
+
+
+def _unfilled(module: Module, holes: Mapping[str, tuple[Shard, ...]]) -> Iterator[str]:
     for parameter in module.parameters:
         name = f"{module.name}.{parameter.name}"
-        for shard in missing.get(name, ()):
-            yield name if shard == "all" else f"{name}[{shard}]"
-        if name in half:
-            yield f"{name}[{REST}]"
+        yield from (part(name, shard) for shard in holes.get(name, ()))

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import torch
 
-from dflash_audit.loadplan import Shard
-from dflash_audit.tree import FUSED, Linear, Module
+from dflash_audit.loadplan import Shard, part
+from dflash_audit.tree import Linear, Module
 from dflash_audit.warmup.linear import DenseLinear
 from dflash_audit.warmup.memory import Memory, Stored
 from dflash_audit.warmup.unpack import unpack
@@ -49,7 +49,7 @@ class Weights:
         """What of a module was read and is not filled: its parameters, or parameter[shard] each."""
         for parameter in self._read_of(module):
             for shard in self.memory.holes(parameter):
-                yield parameter if shard == "all" else f"{parameter}[{shard}]"
+                yield part(parameter, shard)
 
     def broken(self, module: str) -> Iterator[str]:
         """The parameters of a module that were read and that the checkpoint fills with NaN or infinity."""
@@ -84,12 +84,11 @@ def _rows(module: Module, holes: set[Shard]) -> Iterator[tuple[int, int]]:
     """(first row, rows) of each fused matrix that has a hole; all rows where a hole is of no one shard."""
     layer = module.linear
     assert isinstance(layer, Linear)
-    shards = [*FUSED.get(module.name.rpartition(".")[2], {}).values()]
-    if not holes <= {*shards}:
+    if not holes <= {*module.shards}:
         yield 0, layer.output_size_per_partition
         return
     start = 0
-    for shard, rows in zip(shards, layer.output_partition_sizes, strict=True):
+    for shard, rows in zip(module.shards, layer.output_partition_sizes, strict=True):
         if shard in holes:
             yield start, rows
         start += rows
