@@ -97,7 +97,6 @@ class Browser:
         self, page: Path, *, width: int = 1440, height: int = 1000, dark: bool = False, scripts: bool = True
     ) -> None:
         """Load a page and wait until it has loaded."""
-        self.events.clear()
         self.send(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -108,9 +107,13 @@ class Browser:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.send("Emulation.setEmulatedMedia", features=[scheme])
         self.send("Emulation.setScriptExecutionDisabled", value=not scripts)
+        self.events.clear()
         self.send("Page.navigate", url=page.as_uri())
         while not any(event["method"] == "Page.loadEventFired" for event in self.events):
             self.events.append(self._read())
+        # The event may still be that of the page before, on a machine that is busy.
+        while self.evaluate("`${document.readyState} ${location}`") != f"complete {page.as_uri()}":
+            time.sleep(0.01)
 
     def evaluate(self, expression: str) -> Any:
         """The value of a JavaScript expression."""
