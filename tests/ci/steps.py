@@ -20,6 +20,9 @@ class Step:
     summary: str
 
 
+OURS = ("CI_", "DFLASH_AUDIT_", "GITHUB_", "GITLAB_", "PYTHON", "RUNNER_")
+"""What the environment of these tests may have, and a step would find its own of."""
+
 FILES = ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE")
 
 
@@ -42,11 +45,11 @@ def run_step(
         file.write_text("")
     program = scratch / "step.sh"
     program.write_text(script)
-    inherited = {name: os.environ[name] for name in os.environ if name.startswith(("PATH", "PIP_", "SSL_"))}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
     done = subprocess.run(
         [*shell, str(program)],
         cwd=workspace, capture_output=True, text=True, check=False,
-        env={**inherited, "HOME": str(scratch), **{n: str(f) for n, f in files.items()}, **environment},
+        env={**inherited, **{n: str(f) for n, f in files.items()}, **environment},
     )  # fmt: skip
     told = [files[name].read_text() for name in FILES]
     assert told[2:] == ["", "", ""]

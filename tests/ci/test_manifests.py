@@ -5,7 +5,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
@@ -103,7 +103,7 @@ def test_no_input_is_written_into_a_script() -> None:
 
 
 def test_the_templates_severities_are_the_audits() -> None:
-    assert [*template()[0]["fail-on"]["options"]] == ["", *FailOn.__args__]  # type: ignore[attr-defined]
+    assert [*template()[0]["fail-on"]["options"]] == ["", *get_args(FailOn)]
 
 
 def test_the_hooks_files_are_those_that_the_entry_looks_for() -> None:
