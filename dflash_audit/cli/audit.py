@@ -40,7 +40,7 @@ def command(
     against: options.Against = None,
 ) -> None:
     """Audit a checkpoint: exit 0 when every deciding engine serves it, 1 when not, 3 when it cannot tell."""
-    from dflash_audit.audit import Request, audit
+    from dflash_audit.auditing import Request, audit
     from dflash_audit.deliver import deliver
     from dflash_audit.engine_run import Conditions
     from dflash_audit.gate.gated import gated
