@@ -29,6 +29,7 @@ def audit(
     tp: int = 1,
     gpu: str = DEFAULT_CARD,
     attention_backend: str | None = None,
+    target: AnyPath | None = None,
     fail_on: FailOn = "error",
     select: str | Iterable[str] | None = None,
     ignore: str | Iterable[str] = (),
@@ -41,6 +42,7 @@ def audit(
     `source` is a path or a repo of the Hub as on the command line; a `pathlib.Path` is always a path.
     `engines` name those that decide, "all" for every profile; `tp` counts tensor parallel ranks; `gpu` is a
     card as --gpu has it; `attention_backend` is the server's --speculative-draft-attention-backend.
+    `target` is the model that the draft is made for, named as `source` is.
     `baseline` is a file of --write-baseline. `warmup` says how to run the draft forward too.
 
     What keeps the checkpoint from being read or run is the report's `error`, and its `exit_code` is 3.
@@ -56,7 +58,8 @@ def audit(
         strict=strict,
     )
     conditions = Conditions(tp, CARDS[known(gpu.lower(), CARDS, "card")], quantization, attention_backend)
-    request = Request(_source(source), gating, conditions, controls.fail_on, revision, warmup=warmup)
+    beside = None if target is None else _source(target)
+    request = Request(_source(source), gating, conditions, controls.fail_on, revision, beside, warmup)
     return waive(audit_request(request), controls)
 
 

@@ -19,6 +19,7 @@ def command(
     tp: options.Ranks = 1,
     gpu: options.Card = DEFAULT_CARD,
     attention_backend: options.AttentionBackend = None,
+    target: options.Target = None,
     write: options.Write = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as one JSON object.")] = False,
 ) -> None:
@@ -33,7 +34,7 @@ def command(
     gating = frozenset(ENGINES if "all" in (engine or ()) else engine or [DEFAULT])
     options.one_rank(gating, tp)
     conditions = Conditions(tp, CARDS[gpu], quantization, attention_backend)
-    fixed = fix(Request(source, gating, conditions, revision=revision))
+    fixed = fix(Request(source, gating, conditions, revision=revision, target=target))
     if write and fixed.outcome == "mended":
         fixed = write_fix(fixed)
     if as_json:

@@ -133,6 +133,15 @@ AttentionBackend = Annotated[
     str | None,
     typer.Option("--speculative-draft-attention-backend", metavar="NAME", help="The server's option."),
 ]
+Target = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        metavar="SOURCE",
+        help="The model that the draft is made for, to hold it against: a folder or a repo, of which"
+        " config.json and the headers of head and embedding are read.",
+    ),
+]
 EnginesThatGate = Annotated[
     list[str] | None,
     typer.Option(
