@@ -250,9 +250,9 @@ def test_a_warm_up_that_a_program_asks_for(
     assert report.warmups is not None
     assert [warmup.engine for warmup in report.warmups] == ["sglang-next"]
     assert report.exit_code == 0
-    for wrong in ({"device": "gpu"}, {"dtype": "int8"}, {"backend": "torch"}):
+    for wrong in (Options(device="gpu"), Options(dtype="int8"), Options(backend="torch")):
         with pytest.raises(dflash_audit.WrongUsage, match="Known:"):
-            dflash_audit.audit(SEED, warmup=replace(DEFAULTS, **wrong))
+            dflash_audit.audit(SEED, warmup=wrong)
     monkeypatch.setattr("dflash_audit.warmup.extra.missing", lambda: "--warmup needs torch")
     with pytest.raises(dflash_audit.WrongUsage, match="needs torch"):
         dflash_audit.audit(SEED, warmup=DEFAULTS)
