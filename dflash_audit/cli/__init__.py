@@ -15,6 +15,8 @@ COMMANDS: Final[Mapping[str, str]] = {
     "audit": "audit",
     "tree": "tree",
     "fix": "fix",
+    "push": "push",
+    
     "selfcheck": "selfcheck",
     "rules": "rules",
     "explain": "explain",

@@ -92,6 +92,8 @@ class FakeHub:
     """Token -> whose it is."""
     stored: dict[str, bytes] = field(default_factory=dict)
     """Large files by SHA-256, whether a commit names them or not."""
+    xet: str = ""
+    """Where Xet's chunks go."""
     before_write: Callable[[str], object] = len
     """Called with the path before each answer to a write: to push, or to wait."""
     repos: dict[str, Repo] = field(default_factory=dict)
