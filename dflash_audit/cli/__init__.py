@@ -16,7 +16,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "tree": "tree",
     "fix": "fix",
     "push": "push",
-    
+    "pr": "pr",
     "selfcheck": "selfcheck",
     "rules": "rules",
     "explain": "explain",

@@ -15,6 +15,7 @@ from dflash_audit.engines import DEFAULT, ENGINES, LIVE
 from dflash_audit.finding import SEVERITIES, FailOn, Severity
 from dflash_audit.formats import FORMATS
 from dflash_audit.formats.output import Output
+from dflash_audit.formats.schemas import SCHEMAS
 from dflash_audit.gate.controls import Controls, Ignore
 from dflash_audit.printable import printable
 from dflash_audit.rules import RULES
@@ -174,6 +175,14 @@ def _device(name: str) -> str:
     return name if CUDA.fullmatch(name) else _known(name, ("auto", "cpu", "cuda", "cuda:N"), "device")
 
 
+def _review_format(name: str) -> str:
+    return _known(name.lower(), ("text", "json", "markdown"), "format of a review")
+
+
+def _schema(name: str) -> str:
+    return _known(name.lower(), SCHEMAS, "schema")
+
+
 def _dtype(name: str) -> str:
     return _known(name.lower(), DTYPES, "dtype")
 
@@ -301,6 +310,18 @@ Profile = Annotated[
 Write = Annotated[
     bool,
     typer.Option("--write", help="Write the change, and keep the original beside it (config.json.orig)."),
+]
+ReviewFormat = Annotated[
+    str,
+    typer.Option(
+        "--format",
+        parser=_review_format,
+        metavar="FORMAT",
+        help="text, json, or markdown: what --comment would post.",
+    ),
+]
+SchemaName = Annotated[
+    str, typer.Argument(parser=_schema, metavar="NAME", help=f"Of what: {', '.join(SCHEMAS)}.")
 ]
 Rule = Annotated[str, typer.Argument(parser=_rule, metavar="RULE", help="A rule's name.")]
 

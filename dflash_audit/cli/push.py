@@ -58,9 +58,7 @@ def command(
     try:
         before = contents(folder) if os.path.isdir(folder) else None
         report = gated(audit(Request(folder, gating, conditions, controls.fail_on)), controls)
-        report, troubles = deliver(
-            report, [Output("json" if as_json else "text")], screen(), write_out
-        )
+        report, troubles = deliver(report, [Output("json" if as_json else "text")], screen(), write_out)
         complain(troubles)
         if report.exit_code or before is None or report.checkpoint is None:
             complain(["nothing was uploaded"])

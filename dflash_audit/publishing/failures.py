@@ -1,4 +1,4 @@
-"""What keeps the Hub from taking something, as an `Unreadable`: its reading counterpart is in `sources.hub`."""
+"""What keeps the Hub from taking something, as an `Unreadable`."""
 
 import contextlib
 from collections.abc import Iterator

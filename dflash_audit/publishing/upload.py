@@ -10,7 +10,9 @@ from typing import Final
 
 from huggingface_hub import CommitInfo, CommitOperationAdd, HfApi, get_token, is_offline_mode, logging
 from huggingface_hub.errors import OfflineModeIsEnabled, RepositoryNotFoundError, RevisionNotFoundError
-from huggingface_hub.utils import disable_progress_bars
+from huggingface_hub.utils import (  # type: ignore[attr-defined] # exported, though not explicitly
+    disable_progress_bars,
+)
 
 from dflash_audit import __version__
 from dflash_audit.errors import Unreadable
@@ -56,7 +58,11 @@ def look(destination: Destination) -> State:
 
 
 def upload(
-    before: Contents, files: Sequence[Entry], destination: Destination, state: State, tell: Callable[[str], None]
+    before: Contents,
+    files: Sequence[Entry],
+    destination: Destination,
+    state: State,
+    tell: Callable[[str], None],
 ) -> CommitInfo:
     """Commit `files`, as they were when `before` was taken, onto the state that was looked at.
 
@@ -89,9 +95,7 @@ def _make(destination: Destination, state: State) -> str | None:
     api = _api()
     if state.private is None:
         api.create_repo(destination.repo, private=True if destination.private else None)
-    if destination.revision is not None and state.private is not None:
-        api.create_branch(destination.repo, branch=destination.revision)
-    elif destination.revision is not None and look(destination).commit is None:
+    if destination.revision is not None and look(destination).commit is None:
         api.create_branch(destination.repo, branch=destination.revision)
     return look(destination).commit
 
@@ -140,7 +144,7 @@ def _unchanged(before: Contents) -> None:
 @contextmanager
 def _quiet(tell: Callable[[str], None]) -> Iterator[None]:
     """The client's warnings a line each; its bars on a terminal alone."""
-    logging.set_verbosity_error()
+    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     if not sys.stderr.isatty():
         disable_progress_bars()
     with warnings.catch_warnings(record=True) as caught:

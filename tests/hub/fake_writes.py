@@ -1,8 +1,8 @@
 """What the fake Hub does with writes: new repos, uploads, commits and pull requests, discussions.
 
-As huggingface_hub 1.31 to 2.4 asks for it: `preupload` tells how each file goes up, a large one by the Git LFS
-protocol to a URL that `batch` names, and one `commit` holds the small ones and names the large ones. Standard
-library only.
+As huggingface_hub 1.31 to 2.4 asks for it: `preupload` tells how each file goes up, a large one by the Git
+LFS protocol to a URL that `batch` names, or by Xet, and one `commit` holds the small ones and names the large
+ones. Standard library only.
 """
 
 import base64
