@@ -4,6 +4,7 @@ Nothing here is made safe to print.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from dflash_audit.comparison import Change, Comparison, EngineChange, Kind
@@ -55,8 +56,9 @@ def merged(findings: Sequence[Finding], comparison: Comparison) -> list[Told]:
 
 
 def counted(findings: Sequence[Finding], comparison: Comparison) -> str:
-    """How many of each severity."""
-    return tally((each.finding.severity for each in merged(findings, comparison)), all_of_them=False)
+    """How many of each severity, whether the gate lets them pass or not."""
+    plain = [replace(finding, waived=None) for finding in findings]
+    return tally((each.finding.severity for each in merged(plain, comparison)), all_of_them=False)
 
 
 def side(report: Report | None) -> str:
