@@ -26,7 +26,7 @@ def pr(
     hub: FakeHub, tmp_path: Path, *words: str, token: str | None = None, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     env = {"HF_HOME": str(tmp_path / "home"), **({"HF_TOKEN": token} if token else {})}
-    return run(hub, "pr", *words, **{**env, **environment})
+    return run(hub, "pr", *words, cwd=None, **{**env, **environment})
 
 
 def said(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:

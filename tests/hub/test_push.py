@@ -33,7 +33,7 @@ def push(
     """The command, with the right token unless another is given, and large files by Git LFS."""
     home = f"{os.path.dirname(folder)}/home"
     env = {"HF_HOME": home, "HF_HUB_DISABLE_XET": "1", **({"HF_TOKEN": token} if token else {})}
-    return run(hub, "push", str(folder), *words, **{**env, **environment})
+    return run(hub, "push", str(folder), *words, cwd=None, **{**env, **environment})
 
 
 def files(folder: Path) -> dict[str, bytes]:
