@@ -59,10 +59,12 @@ class Comparison:
 def compare(before: Report, after: Report) -> Comparison:
     """Two audits of one source, held against each other by the findings' fingerprints.
 
-    A report of what could not be read has neither verdicts nor findings.
+    A report of what could not be read has neither verdicts nor findings; after it nothing is gone.
     """
     earlier, later = _severities(before), _severities(after)
-    now = [*_parted(after, earlier, _became), *_parted(before, later, _went)]
+    now = [*_parted(after, earlier, _became)]
+    if after.checkpoint is not None:
+        now += _parted(before, later, _went)
 
     def of(kind: Kind) -> tuple[Finding, ...]:
         return tuple(finding for its, finding in now if its == kind)

@@ -40,7 +40,8 @@ def _parts(done: Review) -> Iterator[Part]:
     if done.pull_request is None or done.comparison is None:
         return
     yield Text(
-        f"{done.pull_request.status}; {clean(done.pull_request.base)}, {clean(side(done.before))}", "dim"
+        f"{clean(done.pull_request.status)}; {clean(done.pull_request.base)}, {clean(side(done.before))}",
+        "dim",
     )
     yield Text(f"{done.pull_request.ref}, {clean(side(done.after))}", "dim")
     yield Text()
@@ -48,7 +49,7 @@ def _parts(done: Review) -> Iterator[Part]:
     yield from _changes(done.comparison)
     yield Text()
     yield Text(
-        f"{changed(done.comparison)}; see all of it: dflash-audit {done.repo.name}"
+        f"{changed(done.comparison)}; see all of it: dflash-audit {clean(done.repo.name)}"
         f" --revision {done.pull_request.ref}",
         "dim",
     )

@@ -25,8 +25,9 @@ class Review:
 
     `pull_request` is None where it could not be asked for, and then neither side was audited.
     `before` is the audit of the base, `after` that of the pull request, on which alone the
-    exit code depends. An `error` is what kept it from being looked at, or its comment from being
-    posted; a side that holds no checkpoint that can be read has an error of its own.
+    exit code depends. An `error` is what kept a side from being looked at, and then there is no
+    `comparison`, or the comment from being posted; a side that holds no checkpoint that can be
+    read has an error of its own.
     """
 
     repo: Repo
@@ -60,15 +61,9 @@ def review(repo: Repo, number: int, request: Request, gate: Callable[[Report], R
     before = gate(audit(replace(request, source=source, revision=pull_request.base)))
     after = gate(audit(replace(request, source=source, revision=pull_request.ref)))
     unseen = [side.error for side in (after, before) if side.error and side.error.kind in NOT_SEEN]
-    return Review(
-        repo,
-        number,
-        pull_request,
-        before,
-        after,
-        compare(before, after),
-        error=unseen[0] if unseen else None,
-    )
+    if unseen:
+        return Review(repo, number, pull_request, before, after, error=unseen[0])
+    return Review(repo, number, pull_request, before, after, compare(before, after))
 
 
 def with_comment(done: Review, text: str) -> Review:

@@ -258,7 +258,9 @@ def test_a_side_that_is_not_seen_is_told_nowhere_else(hub: FakeHub, tmp_path: Pa
     hub.failures.append(Failure(403, where="/resolve/", times=10))
     done = pr(hub, tmp_path, NAME, "1", "--comment", token="hf_right")
     assert (done.returncode, pull.comments) == (3, [])
-    assert done.stderr.count("answers 403") == 1
+    assert (done.stdout, done.stderr.count("answers 403")) == ("", 1)
+    document = said(pr(hub, tmp_path, NAME, "1", "--json"))
+    assert (document["comparison"], document["error"]["kind"]) == (None, "no-access")
 
 
 @pytest.mark.parametrize(
