@@ -22,6 +22,7 @@ def command(
     tp: options.Ranks = 1,
     gpu: options.Card = DEFAULT_CARD,
     attention_backend: options.AttentionBackend = None,
+    target: options.Target = None,
     fail_on: options.FailsOn = None,
     select: options.Select = None,
     ignore: options.Ignored = None,
@@ -31,7 +32,7 @@ def command(
     as_json: options.Json = False,
 ) -> None:
     """Audit a pull request of the Hub, and say what it makes better or worse; the exit code is its own."""
-    from dflash_audit.audit import Request
+    from dflash_audit.auditing import Request
     from dflash_audit.engine_run import Conditions
     from dflash_audit.formats import pr_json, pr_markdown, pr_text
     from dflash_audit.gate.gated import gated
@@ -45,7 +46,7 @@ def command(
     gating = frozenset(ENGINES if "all" in (engine or ()) else engine or [DEFAULT])
     options.one_rank(gating, tp)
     conditions = Conditions(tp, CARDS[gpu], quantization, attention_backend)
-    request = Request(repo, gating, conditions, controls.fail_on)
+    request = Request(repo, gating, conditions, controls.fail_on, target=target)
     done = review(meant, number, request, lambda report: gated(report, controls))
     if comment:
         done = with_comment(done, pr_markdown.render(done))

@@ -30,6 +30,7 @@ def command(
     tp: options.Ranks = 1,
     gpu: options.Card = DEFAULT_CARD,
     attention_backend: options.AttentionBackend = None,
+    target: options.Target = None,
     fail_on: options.FailsOn = None,
     select: options.Select = None,
     ignore: options.Ignored = None,
@@ -38,7 +39,7 @@ def command(
     as_json: options.Json = False,
 ) -> None:
     """Audit a folder and, if that exits 0, upload it to a repo of the Hub; else upload nothing."""
-    from dflash_audit.audit import Request, audit
+    from dflash_audit.auditing import Request, audit
     from dflash_audit.deliver import deliver
     from dflash_audit.engine_run import Conditions
     from dflash_audit.errors import Unreadable
@@ -57,7 +58,7 @@ def command(
     destination = Destination(repo, revision, create_pr, private, message or MESSAGE)
     try:
         before = contents(folder) if os.path.isdir(folder) else None
-        report = gated(audit(Request(folder, gating, conditions, controls.fail_on)), controls)
+        report = gated(audit(Request(folder, gating, conditions, controls.fail_on, target=target)), controls)
         report, troubles = deliver(report, [Output("json" if as_json else "text")], screen(), write_out)
         complain(troubles)
         if report.exit_code or before is None or report.checkpoint is None:

@@ -263,6 +263,14 @@ def test_a_side_that_is_not_seen_is_told_nowhere_else(hub: FakeHub, tmp_path: Pa
     assert (document["comparison"], document["error"]["kind"]) == (None, "no-access")
 
 
+def test_a_target_that_is_not_there_is_no_matter_of_the_pull_request(hub: FakeHub, tmp_path: Path) -> None:
+    files = single(tmp_path)
+    pull = hub.repo(NAME, files).pull_request(files)
+    done = pr(hub, tmp_path, NAME, "1", "--target", "./nothing", "--comment", token="hf_right")
+    assert (done.returncode, done.stdout, pull.comments) == (3, "", [])
+    assert done.stderr == "dflash-audit: ./nothing: no such folder or file\n"
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
