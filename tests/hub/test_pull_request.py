@@ -268,7 +268,7 @@ def test_a_target_that_is_not_there_is_no_matter_of_the_pull_request(hub: FakeHu
     pull = hub.repo(NAME, files).pull_request(files)
     done = pr(hub, tmp_path, NAME, "1", "--target", "./nothing", "--comment", token="hf_right")
     assert (done.returncode, done.stdout, pull.comments) == (3, "", [])
-    assert done.stderr == "dflash-audit: ./nothing: no such folder or file\n"
+    assert done.stderr == "dflash-audit: ./nothing: no such folder\n"
 
 
 @pytest.mark.parametrize(
