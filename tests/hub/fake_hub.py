@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from time import sleep
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -80,6 +81,8 @@ class FakeHub:
     """How many answers are cut so."""
     storage: str | None = None
     """Another origin that large files are redirected to."""
+    delay: float = 0.0
+    """Seconds that pass before each answer."""
     before_file: Callable[[str], object] = len
     """Called with the path of a file's URL before each answer with one: to push, or to wait."""
     sent: int = 0
@@ -123,6 +126,7 @@ class _Handler(BaseHTTPRequestHandler):
         hub = self.hub
         with hub.lock:
             hub.log.append(Request(self.command, self.path, self.headers))
+        sleep(hub.delay)
         try:
             self._route()
         except (BrokenPipeError, ConnectionResetError):
