@@ -15,6 +15,8 @@ COMMANDS: Final[Mapping[str, str]] = {
     "audit": "audit",
     "tree": "tree",
     "fix": "fix",
+    "sweep": "sweep",
+    "diff": "diff",
     "selfcheck": "selfcheck",
     "rules": "rules",
     "explain": "explain",

@@ -9,14 +9,17 @@ from typing import Final
 PATIENCE: Final = 1.0
 """Seconds that pass before anything is shown."""
 
+TERMINAL: Final = threading.Lock()
+"""Held while something moves on stderr; two things at once would overwrite each other."""
+
 
 @contextmanager
 def waiting(text: str) -> Iterator[None]:
     """Show `text` on stderr once the body takes long, and wipe it at the end.
 
-    Where stderr is no terminal, nothing is shown.
+    Where stderr is no terminal, or something else moves on it, nothing is shown.
     """
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty() or not TERMINAL.acquire(blocking=False):
         yield
         return
     done = threading.Event()
@@ -27,6 +30,7 @@ def waiting(text: str) -> Iterator[None]:
     finally:
         done.set()
         watcher.join()
+        TERMINAL.release()
 
 
 def _show(text: str, done: threading.Event) -> None:

@@ -1,0 +1,2 @@
+def command(a: str) -> None:
+    """x"""
