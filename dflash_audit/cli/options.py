@@ -15,6 +15,7 @@ from dflash_audit.engines import DEFAULT, ENGINES, LIVE
 from dflash_audit.finding import SEVERITIES, FailOn, Severity
 from dflash_audit.formats import FORMATS
 from dflash_audit.formats.output import Output
+from dflash_audit.formats.schemas import SCHEMAS
 from dflash_audit.gate.controls import Controls, Ignore
 from dflash_audit.printable import printable
 from dflash_audit.rules import RULES
@@ -181,6 +182,15 @@ EnginesThatGate = Annotated[
         f" Repeatable. Default: {DEFAULT}.",
     ),
 ]
+EnginesCompared = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--engine",
+        parser=_engine,
+        metavar="NAME",
+        help=f"An engine to compare on: {', '.join(ENGINES)}, {', '.join(LIVE)}, or all, the default. Repeatable.",
+    ),
+]
 FailsOn = Annotated[
     FailOn | None,
     typer.Option(
@@ -258,6 +268,16 @@ Write = Annotated[
     typer.Option("--write", help="Write the change, and keep the original beside it (config.json.orig)."),
 ]
 Rule = Annotated[str, typer.Argument(parser=_rule, metavar="RULE", help="A rule's name.")]
+
+
+def _schema(name: str) -> str:
+    return _known(name.lower(), SCHEMAS, "schema")
+
+
+Schema = Annotated[
+    str,
+    typer.Argument(parser=_schema, metavar="NAME", help=f"Of what: {', '.join(SCHEMAS)}."),
+]
 
 
 def controls(

@@ -1,10 +1,10 @@
-"""The command `schema`: the JSON Schema of the report."""
+"""The command `schema`: the JSON Schema of what the program prints."""
 
+from dflash_audit.cli import options
 from dflash_audit.cli.terminal import write_out
+from dflash_audit.formats.schemas import schema_text
 
 
-def command() -> None:
-    """Print the JSON Schema of the report that --json prints."""
-    from dflash_audit.formats.json_report import schema
-
-    write_out(schema())
+def command(name: options.Schema = "report") -> None:
+    """Print the JSON Schema of the report that --json prints, or of another object."""
+    write_out(schema_text(name))

@@ -1,6 +1,5 @@
 """The report as JSON, version 1: a contract that other programs read. Keys are only ever added."""
 
-from pathlib import Path
 from typing import Any, Final
 
 from dflash_audit import __version__
@@ -9,6 +8,7 @@ from dflash_audit.engine_run import EngineRun
 from dflash_audit.errors import Unreadable
 from dflash_audit.finding import Finding
 from dflash_audit.formats.json_text import json_text
+from dflash_audit.formats.schemas import schema_text
 from dflash_audit.formats.screen import Screen
 from dflash_audit.loadplan import LoadPlan
 from dflash_audit.report import Report
@@ -25,7 +25,7 @@ def render(report: Report, screen: Screen) -> str:
 
 def schema() -> str:
     """The JSON Schema of such an object, as the package carries it."""
-    return Path(__file__).with_suffix(".schema.json").read_text(encoding="utf-8").rstrip()
+    return schema_text("report")
 
 
 def document(report: Report) -> dict[str, Any]:
