@@ -188,7 +188,8 @@ EnginesCompared = Annotated[
         "--engine",
         parser=_engine,
         metavar="NAME",
-        help=f"An engine to compare on: {', '.join(ENGINES)}, {', '.join(LIVE)}, or all, the default. Repeatable.",
+        help=f"An engine to compare on: {', '.join([*ENGINES, *LIVE])}; all (of the profiles) is the default."
+        " Repeatable.",
     ),
 ]
 FailsOn = Annotated[

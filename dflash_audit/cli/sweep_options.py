@@ -9,13 +9,15 @@ import typer
 from dflash_audit.cli.terminal import complain
 from dflash_audit.engines import ENGINES, LIVE
 from dflash_audit.errors import Unreadable
-from dflash_audit.report import UNREADABLE
 
 if TYPE_CHECKING:
     from dflash_audit.sweeping.lines import Lines
     from dflash_audit.sweeping.row import Key, Row
 
 Style = Literal["jsonl", "table"]
+
+NOT_READ: Final = 3
+"""The exit code where nothing can be read or written."""
 
 DEFAULT_JOBS: Final = 8
 
@@ -96,7 +98,7 @@ def all_sources(named: Sequence[str], file: str | None, author: str | None, sear
         sources += _listed(author, search)
     if not sources and asked:
         complain(["nothing to audit"])
-        raise typer.Exit(UNREADABLE)
+        raise typer.Exit(NOT_READ)
     if not sources:
         raise typer.BadParameter("no source: name some, or give --from, --author or --search")
     return sources
@@ -110,7 +112,7 @@ def _listed(author: str | None, search: str | None) -> tuple[str, ...]:
         selection = select(list_repos(author, search))
     except Unreadable as error:
         complain([error.message])
-        raise typer.Exit(UNREADABLE) from None
+        raise typer.Exit(NOT_READ) from None
     left_out = "".join(f"; left out: {number} ({why})" for why, number in selection.left_out.items())
     complain([f"{selection.listed} repos listed, {len(selection.sources)} drafts in them{left_out}"])
     return selection.sources
@@ -142,7 +144,7 @@ def earlier(output: str | None, resume: bool, gating: frozenset[str]) -> Mapping
             drop_the_rest(output)
     except OSError as error:
         complain([unwritable(output, error).message])
-        raise typer.Exit(UNREADABLE) from None
+        raise typer.Exit(NOT_READ) from None
     return found.rows
 
 
@@ -156,7 +158,7 @@ def lines(output: str | None, style: Style) -> "Lines":
         return Appended(output)
     except Unreadable as error:
         complain([error.message])
-        raise typer.Exit(UNREADABLE) from None
+        raise typer.Exit(NOT_READ) from None
 
 
 def least_trusted(sources: Iterable[str]) -> str:

@@ -11,13 +11,13 @@ import json
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from time import sleep
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlencode, urlsplit
 
 LFS_FROM = 10_000
 """Files of at least as many bytes are listed as Git LFS files."""
@@ -81,6 +81,8 @@ class FakeHub:
     """How many answers are cut so."""
     storage: str | None = None
     """Another origin that large files are redirected to."""
+    page: int = 1000
+    """Repos on one page of a listing."""
     delay: float = 0.0
     """Seconds that pass before each answer."""
     before_file: Callable[[str], object] = len
@@ -98,6 +100,24 @@ class FakeHub:
     def paths(self) -> list[str]:
         """What was asked for, methods and hosts left out."""
         return [request.path for request in self.log]
+
+
+def _listed(name: str, repo: Repo) -> dict[str, Any]:
+    """A repo as a listing with files and configs has it."""
+    files = repo.commits[repo.refs["main"]]
+    config: Any = {}
+    with suppress(ValueError):
+        config = json.loads(files.get("config.json", b"{}"))
+    told = {key: config[key] for key in ("architectures", "model_type") if key in config}
+    siblings = [{"rfilename": path} for path in files]
+    return {
+        "id": name,
+        "siblings": siblings,
+        "config": told,
+        "private": False,
+        "tags": [],
+        "gated": repo.gated,
+    }
 
 
 @contextmanager
@@ -144,13 +164,30 @@ class _Handler(BaseHTTPRequestHandler):
         path = urlsplit(self.path).path
         api = re.fullmatch(r"/api/models/([^/]+/[^/]+?)(?:/(revision|tree)/([^/]+))?(?:/(.*))?", path)
         file = re.fullmatch(r"/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", path)
-        if api:
+        if path == "/api/models":
+            self._models(parse_qs(urlsplit(self.path).query))
+        elif api:
             self._api(api[1], api[2] or "revision", unquote(api[3] or "main"))
         elif file:
             self.hub.before_file(path)
             self._file(file[1], unquote(file[2]), unquote(file[3]))
         else:
             self._answer(404, b"")
+
+    def _models(self, asked: dict[str, list[str]]) -> None:
+        """A page of the listing; private repos are in nobody's."""
+        author, search = (asked.get(key, [""])[0] for key in ("author", "search"))
+        names = [
+            name
+            for name, repo in self.hub.repos.items()
+            if not repo.private and search.lower() in name.lower() and author in ("", name.partition("/")[0])
+        ]
+        begin = int(asked.get("cursor", ["0"])[0])
+        end = begin + self.hub.page
+        more = {**asked, "cursor": [str(end)]}
+        link = {"Link": f'<{self.hub.url}/api/models?{urlencode(more, doseq=True)}>; rel="next"'}
+        listed = [_listed(name, self.hub.repos[name]) for name in names[begin:end]]
+        self._answer(200, json.dumps(listed).encode(), link if end < len(names) else {})
 
     def _failure(self) -> Failure | None:
         with self.hub.lock:
