@@ -6,7 +6,7 @@ SGLANG_PYTHON ?=
 # The torch of the warm-up's tests: one that is known to pass, for CI alone. The extra itself pins none.
 TORCH ?= torch==2.13.0
 
-.PHONY: audit test test-warmup lint format bench selfcheck records clean
+.PHONY: audit test test-warmup lint format bench bench-sweep selfcheck records clean
 .DELETE_ON_ERROR:
 
 audit: $(VENV)/.audit
@@ -30,6 +30,9 @@ format: $(VENV)/.lint
 
 bench: $(VENV)/.audit
 	$(VENV)/bin/python scripts/bench.py $(if $(SGLANG_PYTHON),--sglang-python $(SGLANG_PYTHON))
+
+bench-sweep: $(VENV)/.audit
+	$(VENV)/bin/python scripts/bench_sweep.py
 
 selfcheck:
 	PYTHONPATH=. $(or $(SGLANG_PYTHON),$(error give SGLANG_PYTHON=…, a Python that holds sglang)) -m dflash_audit selfcheck

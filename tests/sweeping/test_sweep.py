@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,9 @@ def test_each_line_is_the_report_of_its_audit(hub: FakeHub, tmp_path: Path) -> N
         ([SEED, Path("nothing")], ["--engine", "all"], 3),
     ],
 )
-def test_the_exit_code_is_the_worst(sources: list[Path], options: list[str], code: int, tmp_path: Path) -> None:
+def test_the_exit_code_is_the_worst(
+    sources: list[Path], options: list[str], code: int, tmp_path: Path
+) -> None:
     done = sweep(None, tmp_path, *map(str, sources), *options)
     assert done.returncode == code
     assert done.stderr.splitlines()[-1] == f"exit code {code}"
@@ -125,7 +128,9 @@ def test_names_out_of_a_file_and_each_once(hub: FakeHub, tmp_path: Path) -> None
     hub.repo("org/a", single(tmp_path))
     hub.repo("org/b", {}).push({f"dflash/{k}": v for k, v in single(tmp_path).items()}, "v1")
     names = tmp_path / "names.txt"
-    names.write_text("# drafts\norg/a   # the first\n\nhf://org/a\n  org/b@v1:dflash/\r\n", encoding="utf-8-sig")
+    names.write_text(
+        "# drafts\norg/a   # the first\n\nhf://org/a\n  org/b@v1:dflash/\r\n", encoding="utf-8-sig"
+    )
     first = sweep(hub, tmp_path, "org/a", "--from", str(names))
     assert first.returncode == 0
     said = reports(first.stdout)
@@ -185,7 +190,11 @@ class TestListing:
         self.fill(hub, tmp_path)
         hub.page = 2
         done = sweep(hub, tmp_path, "--author", "org")
-        assert reports(done.stdout).keys() == {"org/by-class", "org/Qwen3-8B-DFlash-b16", "org/Qwen3-8B:dflash"}
+        assert reports(done.stdout).keys() == {
+            "org/by-class",
+            "org/Qwen3-8B-DFlash-b16",
+            "org/Qwen3-8B:dflash",
+        }
         assert done.stderr.splitlines()[0] == (
             "dflash-audit: 5 repos listed, 3 drafts in them; left out:"
             " 1 (neither class nor name is a draft's); left out:"
@@ -240,7 +249,7 @@ class TestLimits:
         hub.failures.append(Failure(429, {"Retry-After": "2"}, "/org/draft-9/resolve"))
         done = sweep(hub, tmp_path, *hub.repos, "--jobs", "4")
         assert done.returncode == 0
-        pauses = [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
+        pauses = [later - earlier for earlier, later in pairwise(times)]
         # Nobody asked in the meantime, though twenty others were left.
         assert len([pause for pause in pauses if pause > 1.8]) == 1
 
@@ -290,7 +299,9 @@ class TestResume:
         assert sweep(hub, tmp_path, *names, "-o", "out.jsonl", "--resume").returncode == 0
         assert hub.log == []
 
-    def test_what_the_network_kept_is_tried_again_and_nothing_else(self, hub: FakeHub, tmp_path: Path) -> None:
+    def test_what_the_network_kept_is_tried_again_and_nothing_else(
+        self, hub: FakeHub, tmp_path: Path
+    ) -> None:
         names = self.draft_repos(hub, tmp_path)
         hub.failures.append(Failure(429, {"Retry-After": "7000"}, "draft-1", times=1))
         first = sweep(hub, tmp_path, *names, "org/dead", "-o", "out.jsonl")
@@ -391,7 +402,9 @@ def test_a_full_disk(tmp_path: Path) -> None:
     assert done.stderr.splitlines()[-1].startswith("dflash-audit: /dev/full: cannot be written: ")
     with open("/dev/full", "w") as full:
         command = [sys.executable, "-m", "dflash_audit", "sweep", str(SEED)]
-        out = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, cwd=tmp_path, check=False)
+        out = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, cwd=tmp_path, check=False
+        )
     assert out.returncode == 3
     assert "stdout" in out.stderr.splitlines()[-1]
 
