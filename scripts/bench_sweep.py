@@ -75,7 +75,8 @@ def main() -> None:
         }
     print(
         f"{date.today()}, Python {platform.python_version()}, {os.cpu_count()} cores,"
-        f" load {before:.1f} before, {given.jobs} jobs, {given.delay * 1000:.0f} ms a request, medians of {given.runs} runs\n"
+        f" load {before:.1f} before, {given.jobs} jobs, {given.delay * 1000:.0f} ms a request,"
+        f" medians of {given.runs} runs\n"
     )
     print("| repos | requests | at best s | s | x | CPU s | CPU ms a repo | peak MiB |")
     print("|---|---|---|---|---|---|---|---|")
@@ -132,27 +133,20 @@ def _run(url: str, requests: Connection, repos: int, jobs: int) -> Cost:
         names = Path(scratch) / "names"
         names.write_text("".join(f"org/draft-{number}\n" for number in range(repos)))
         environment = {**os.environ, "HF_ENDPOINT": url, "HF_HOME": scratch, "HF_HUB_DISABLE_TELEMETRY": "1"}
-        command = [
-            sys.executable,
-            "-m",
-            "dflash_audit",
-            "sweep",
-            "--from",
-            names,
-            "-o",
-            out,
-            f"--jobs={jobs}",
-        ]
-        command.append(f"--jobs={jobs}")
+        words = ["sweep", "--from", str(names), "-o", str(out), f"--jobs={jobs}"]
         started = monotonic()
-        process = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=environment)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "dflash_audit", *words], stderr=subprocess.DEVNULL, env=environment
+        )
         _, status, used = os.wait4(process.pid, 0)
         wall = monotonic() - started
         process.returncode = os.waitstatus_to_exitcode(status)
-        lines = [json.loads(line) for line in out.read_text().splitlines()]
-    failed = [line["error"]["message"] for line in lines if line["error"]]
-    if len(lines) != repos or failed:
-        raise SystemExit(f"{len(lines)} of {repos} lines; {len(failed)} could not be read: {failed[:3]}")
+        # Line by line: a child's peak is counted from its parent's size on.
+        with out.open() as file:
+            errors = [json.loads(line)["error"] for line in file]
+    failed = [error["message"] for error in errors if error]
+    if len(errors) != repos or failed:
+        raise SystemExit(f"{len(errors)} of {repos} lines; {len(failed)} could not be read: {failed[:3]}")
     requests.send("how many?")
     return Cost(wall, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, requests.recv())
 
