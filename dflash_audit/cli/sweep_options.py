@@ -23,7 +23,7 @@ DEFAULT_JOBS: Final = 8
 
 Sources = Annotated[
     list[str] | None,
-    typer.Argument(metavar="SOURCE...", help="Folders and repos of the Hub, as `audit` takes them."),
+    typer.Argument(metavar="SOURCE", help="Folders and repos of the Hub, as `audit` takes them."),
 ]
 From = Annotated[
     str | None,
@@ -128,10 +128,10 @@ def earlier(output: str | None, resume: bool, gating: frozenset[str]) -> Mapping
         if resume:
             raise typer.BadParameter("--resume goes on with a file: name it with -o")
         return {}
-    if not resume:
-        if has_results(output):
-            raise typer.BadParameter(f"{output} is there already: --resume goes on with it")
+    if not has_results(output):
         return {}
+    if not resume:
+        raise typer.BadParameter(f"{output} is there already: --resume goes on with it")
     try:
         found = read_earlier(output)
     except Unusable as error:

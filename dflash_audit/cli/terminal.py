@@ -37,7 +37,7 @@ def write_out(text: str) -> None:
 def complain(troubles: Iterable[str]) -> None:
     """A line each on stderr."""
     for trouble in troubles:
-        print(f"dflash-audit: {trouble}", file=sys.stderr)
+        write_err(f"dflash-audit: {trouble}")
 
 
 def write_err(text: str) -> None:

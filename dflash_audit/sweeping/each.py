@@ -13,8 +13,9 @@ from dflash_audit.sweeping.row import Row, row
 
 
 class Done(NamedTuple):
-    """A report as one line of JSON, and what stays of it."""
+    """A source's report as one line of JSON, and what stays of it."""
 
+    source: str
     line: str
     row: Row
 
@@ -49,4 +50,4 @@ def _done(source: str, audit: Callable[[str], Report]) -> Done:
             "audit-failed", source, f"the audit itself failed ({type(error).__name__}: {error})"
         )
         told = document(Report(origin(source, None), error=failed))
-    return Done(json_text(told), row(told))
+    return Done(source, json_text(told), row(told))

@@ -27,7 +27,7 @@ class Earlier:
 
 
 def read_earlier(path: str) -> Earlier:
-    """The file's lines that are complete and are not to be tried again; nothing where there is no file.
+    """The file's lines that are complete and are not to be tried again.
 
     Raises Unusable where a sweep did not write it. Only one line is held at a time.
     """
@@ -39,8 +39,6 @@ def read_earlier(path: str) -> Earlier:
                     earlier.dropped += 1
                 else:
                     earlier.rows[kept.key] = kept
-    except FileNotFoundError:
-        pass
     except OSError as error:
         raise Unusable(path, f"cannot be read: {error.strerror or error}") from None
     return earlier

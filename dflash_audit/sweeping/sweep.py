@@ -19,7 +19,6 @@ INTERRUPTED: Final = 130
 PATIENCE: Final = 600.0
 """Most seconds that the Hub may make a sweep wait: its limits are counted over five minutes."""
 
-
 AUDITS_A_REQUEST: Final = 2
 """Audits under way for each request that may be: while one computes, the request of another is."""
 
@@ -60,24 +59,22 @@ def sweep(
     """
     TRAFFIC.share(jobs, PATIENCE)
     rows = {key: earlier[key] for key in sources if key in earlier}
-    left = [source for key, source in sources.items() if key not in rows]
+    left = {source: key for key, source in sources.items() if key not in rows}
     outcome = Outcome()
-    interrupted = False
     try:
         with progress(len(left), bar) as advance:
-            for line, row in each(left, audit, AUDITS_A_REQUEST * jobs):
-                lines.write(line)
-                rows[row.key] = row
-                advance(row)
+            for done in each(left, audit, AUDITS_A_REQUEST * jobs):
+                lines.write(done.line)
+                rows[left[done.source]] = done.row
+                advance(done.row)
     except KeyboardInterrupt:
-        interrupted = outcome.stopped = True
+        outcome.stopped, outcome.exit_code = True, INTERRUPTED
         outcome.troubles.append(f"interrupted, with {len(sources) - len(rows)} of {len(sources)} left")
     except BrokenPipeError:  # whoever reads has seen enough
         outcome.stopped = True
     except Unreadable as error:
-        outcome.stopped = True
+        outcome.stopped, outcome.exit_code = True, UNREADABLE
         outcome.troubles.append(error.message)
     outcome.rows = [rows[key] for key in sources if key in rows]
-    failed = outcome.stopped and bool(outcome.troubles)
-    outcome.exit_code = INTERRUPTED if interrupted else UNREADABLE if failed else worst(outcome.rows)
+    outcome.exit_code = outcome.exit_code or worst(outcome.rows)
     return outcome
