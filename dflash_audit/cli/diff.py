@@ -21,7 +21,7 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as one JSON object.")] = False,
 ) -> None:
     """Compare two checkpoints: exit 0 where the engines do the same with both, 1 where not."""
-    from dflash_audit.audit import Request, audit
+    from dflash_audit.auditing import Request, audit
     from dflash_audit.difference import difference
     from dflash_audit.engine_run import Conditions
     from dflash_audit.formats import diff_json, diff_text

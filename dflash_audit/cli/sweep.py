@@ -35,7 +35,7 @@ def command(
     strict: options.Strict = None,
 ) -> None:
     """Audit many checkpoints: exit 3 where one could not be read, else 1 where one fails, else 0."""
-    from dflash_audit.audit import Request, audit
+    from dflash_audit.auditing import Request, audit
     from dflash_audit.engine_run import Conditions
     from dflash_audit.formats.sweep_table import render
     from dflash_audit.gate.gated import gated

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from dflash_audit.report import FOUND, UNREADABLE
-from dflash_audit.sources.progress import TERMINAL
 from dflash_audit.sources.traffic import TRAFFIC
 from dflash_audit.sweeping.row import Row
 
@@ -34,7 +33,7 @@ def progress(total: int, shown: bool) -> Iterator[Callable[[Row], None]]:
 
     codes: list[int] = []
     columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), Told())
-    with TERMINAL, Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=total)
 
         def advance(row: Row) -> None:

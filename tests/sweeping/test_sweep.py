@@ -434,7 +434,7 @@ def test_names_cannot_write_to_the_terminal(tmp_path: Path) -> None:
 def test_an_audit_that_stumbles_is_told_of(tmp_path: Path) -> None:
     probe = (
         "import sys; sys.argv = ['dflash-audit', 'sweep', *sys.argv[1:]]\n"
-        "import dflash_audit.audit as module\n"
+        "import dflash_audit.auditing as module\n"
         "right = module.judge\n"
         "def judge(facts):\n"
         "    if facts.checkpoint.id.endswith('bf16'): raise RecursionError('too deep')\n"
