@@ -18,6 +18,8 @@ COMMANDS: Final[Mapping[str, str]] = {
     "fix": "fix",
     "push": "push",
     "pr": "pr",
+    "sweep": "sweep",
+    "diff": "diff",
     "selfcheck": "selfcheck",
     "rules": "rules",
     "explain": "explain",

@@ -196,6 +196,16 @@ EnginesThatGate = Annotated[
         f" Repeatable. Default: {DEFAULT}.",
     ),
 ]
+EnginesCompared = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--engine",
+        parser=_engine,
+        metavar="NAME",
+        help=f"An engine to compare on: {', '.join([*ENGINES, *LIVE])}; all (of the profiles) is the default."
+        " Repeatable.",
+    ),
+]
 FailsOn = Annotated[
     FailOn | None,
     typer.Option(

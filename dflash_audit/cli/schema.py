@@ -5,7 +5,7 @@ from dflash_audit.cli.terminal import write_out
 
 
 def command(name: options.SchemaName = "report") -> None:
-    """Print the JSON Schema of what --json prints: a report's, or that of `pr`."""
+    """Print the JSON Schema of what --json prints: a report's, or that of another command."""
     from dflash_audit.formats.schemas import schema
 
     write_out(schema(name))

@@ -11,12 +11,13 @@ import json
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from time import sleep
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlencode, urlsplit
 
 from hub.fake_writes import Account, Discussion, answer_write, git_oid
 
@@ -109,6 +110,10 @@ class FakeHub:
     """How many answers are cut so."""
     storage: str | None = None
     """Another origin that large files are redirected to."""
+    page: int = 1000
+    """Repos on one page of a listing."""
+    delay: float = 0.0
+    """Seconds that pass before each answer."""
     before_file: Callable[[str], object] = len
     """Called with the path of a file's URL before each answer with one: to push, or to wait."""
     sent: int = 0
@@ -132,6 +137,24 @@ class FakeHub:
             for request in self.log
             if request.method not in ("GET", "HEAD") and request.path != "/api/validate-yaml"
         ]
+
+
+def _listed(name: str, repo: Repo) -> dict[str, Any]:
+    """A repo as a listing with files and configs has it."""
+    files = repo.commits[repo.refs["main"]]
+    config: Any = {}
+    with suppress(ValueError):
+        config = json.loads(files.get("config.json", b"{}"))
+    told = {key: config[key] for key in ("architectures", "model_type") if key in config}
+    siblings = [{"rfilename": path} for path in files]
+    return {
+        "id": name,
+        "siblings": siblings,
+        "config": told,
+        "private": False,
+        "tags": [],
+        "gated": repo.gated,
+    }
 
 
 @contextmanager
@@ -161,6 +184,7 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         with hub.lock:
             hub.log.append(Request(self.command, self.path, self.headers, body))
+        sleep(hub.delay)
         try:
             self._route(body)
         except (BrokenPipeError, ConnectionResetError):
@@ -183,13 +207,30 @@ class _Handler(BaseHTTPRequestHandler):
             return
         api = re.fullmatch(r"/api/models/([^/]+/[^/]+?)(?:/(revision|tree)/([^/]+))?(?:/(.*))?", path)
         file = re.fullmatch(r"/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", path)
-        if api:
+        if path == "/api/models":
+            self._models(parse_qs(urlsplit(self.path).query))
+        elif api:
             self._api(api[1], api[2] or "revision", unquote(api[3] or "main"))
         elif file:
             self.hub.before_file(path)
             self._file(file[1], unquote(file[2]), unquote(file[3]))
         else:
             self._answer(404, b"")
+
+    def _models(self, asked: dict[str, list[str]]) -> None:
+        """A page of the listing; private repos are in nobody's."""
+        author, search = (asked.get(key, [""])[0] for key in ("author", "search"))
+        names = [
+            name
+            for name, repo in self.hub.repos.items()
+            if not repo.private and search.lower() in name.lower() and author in ("", name.partition("/")[0])
+        ]
+        begin = int(asked.get("cursor", ["0"])[0])
+        end = begin + self.hub.page
+        more = {**asked, "cursor": [str(end)]}
+        link = {"Link": f'<{self.hub.url}/api/models?{urlencode(more, doseq=True)}>; rel="next"'}
+        listed = [_listed(name, self.hub.repos[name]) for name in names[begin:end]]
+        self._answer(200, json.dumps(listed).encode(), link if end < len(names) else {})
 
     def _failure(self) -> Failure | None:
         with self.hub.lock:
