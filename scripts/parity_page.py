@@ -23,7 +23,7 @@ from dflash_audit.quantization import METHODS  # noqa: E402
 
 Labels = Callable[[Case], Iterator[str]]
 
-GROUPS = ("cases", "fuzz", "random", "regressions", "rules", "published")
+GROUPS = ("cases", "fuzz", "random", "regressions", "rules", "published", "mended")
 ENGINES = ("sglang-0.5.23", "sglang-next")
 
 HEAD = """\

@@ -7,7 +7,8 @@ from typing import Final
 
 import pytest
 
-from dflash_audit.engines.sglang.weight_loaders import place, view
+from dflash_audit.copying import view
+from dflash_audit.engines.sglang.weight_loaders import place
 from dflash_audit.loadplan import Box, Shard
 from dflash_audit.tree import Kind, Linear, Module, Parameter, Placement, Scheme
 

@@ -9,7 +9,7 @@ from materialize import materialize, write_zeros
 from report_schema import valid
 from test_cli import FIXTURES, report, run
 
-from dflash_audit.audit import Request, audit
+from dflash_audit.auditing import Request, audit
 from dflash_audit.errors import Unreadable
 from dflash_audit.finding import Finding
 from dflash_audit.formats.json_report import document

@@ -24,7 +24,7 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as one JSON object.")] = False,
 ) -> None:
     """Propose the smallest change of config.json with which the deciding engines load the checkpoint."""
-    from dflash_audit.audit import Request
+    from dflash_audit.auditing import Request
     from dflash_audit.engine_run import Conditions
     from dflash_audit.fixing.fix import fix
     from dflash_audit.fixing.fix import write as write_fix

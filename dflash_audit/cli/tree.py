@@ -19,7 +19,7 @@ def command(
     target: options.Target = None,
 ) -> None:
     """Print the module tree that an engine builds, and what happens to each parameter."""
-    from dflash_audit.audit import Request, audit
+    from dflash_audit.auditing import Request, audit
     from dflash_audit.engine_run import Conditions
     from dflash_audit.formats import tree_text
 

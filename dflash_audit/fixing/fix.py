@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, Literal
 
-from dflash_audit.audit import Request, audit
+from dflash_audit.auditing import Request, audit
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.engines import ENGINES, LIVE, engine
 from dflash_audit.errors import Unreadable

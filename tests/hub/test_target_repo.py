@@ -7,7 +7,7 @@ import pytest
 from hub.drafts import INDEX, config, single, weights
 from hub.fake_hub import FakeHub
 
-from dflash_audit.audit import Request, audit
+from dflash_audit.auditing import Request, audit
 from dflash_audit.errors import Unreadable
 from dflash_audit.target import read_target
 

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from dflash_audit.dtypes import TORCH
+from dflash_audit.copying import incoming
 from dflash_audit.engines.sglang.draft import BuiltDraft
 from dflash_audit.engines.sglang.profile import Profile
-from dflash_audit.engines.sglang.weight_loaders import View, place, view
+from dflash_audit.engines.sglang.weight_loaders import place
 from dflash_audit.loadplan import Fill, LoadPlan, Shard, Slot, empty_plan
 from dflash_audit.refusal import Refused
 from dflash_audit.sources.checkpoint import Tensor
@@ -68,9 +68,9 @@ class Load:
 
     def put(self, tensor: Tensor, slot: Slot, shard: Shard | None) -> None:
         """Run the parameter's weight loader; note the fill, or raise its refusal."""
-        incoming = _incoming(tensor)
-        copies = place(slot.module, slot.parameter, incoming, shard)
-        self.plan.fill(tensor, Fill(slot, shard, incoming.dtype, copies))
+        held = incoming(tensor)
+        copies = place(slot.module, slot.parameter, held, shard)
+        self.plan.fill(tensor, Fill(slot, shard, held.dtype, copies))
 
 
 def load(built: BuiltDraft, whole: Tree, profile: Profile, tensors: tuple[Tensor, ...]) -> LoadPlan:
@@ -95,26 +95,11 @@ def _opened(replay: Load, tensors: Iterable[Tensor]) -> Iterator[Tensor]:
     """The tensors that safetensors hands over; the load dies on another."""
     for tensor in tensors:
         try:
-            _incoming(tensor)
+            incoming(tensor)
         except Refused as refusal:
             replay.plan.refuse(refusal.reason, tensor.name)
         else:
             yield tensor
-
-
-def _incoming(tensor: Tensor) -> View:
-    """A tensor as torch holds it: a header counts 4-bit floats one by one, torch in pairs.
-
-    Source: safetensors 0.8.0 `bindings/python/src/lib.rs`, `get_tensor`.
-    """
-    dtype = TORCH.get(tensor.dtype)
-    if dtype is None:
-        raise Refused(f"torch has no dtype for {tensor.dtype}")
-    if tensor.dtype != "F4":
-        return view(tensor.shape, dtype)
-    if not tensor.shape or tensor.shape[-1] % 2:
-        raise Refused(f"a tensor of 4-bit floats needs an even last dimension, got {list(tensor.shape)}")
-    return view((*tensor.shape[:-1], tensor.shape[-1] // 2), dtype)
 
 
 def _load_base(replay: Load, tensors: Iterable[Tensor]) -> None:

@@ -8,14 +8,12 @@ Source: SGLang 0.5.23 `srt/layers/linear.py` (the `weight_loader` and
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
-from dflash_audit.loadplan import Box, Copy, Shard, whole_of
+from dflash_audit.copying import NEVER_COPIED, Copies, Shape, View, all_of, copy_whole
+from dflash_audit.loadplan import Copy, Shard, whole_of
 from dflash_audit.refusal import Refused
 from dflash_audit.tree import Kind, Linear, Module, Parameter, Placement, Scheme
-
-Shape = tuple[int, ...]
-Copies = tuple[Copy, ...]
 
 QKV: Final[Mapping[Shard, int]] = {"q": 0, "k": 1, "v": 2}
 
@@ -34,62 +32,6 @@ PRECISION: Final[Mapping[str, int]] = {
 """Rank of each float dtype; a copy that checks refuses to go down (`_dtype_rank`)."""
 
 
-NEVER_COPIED: Final = frozenset(("float4_e2m1fn_x2",))
-"""Dtypes that torch 2.14 copies into no other."""
-
-
-class View(NamedTuple):
-    """A tensor or a parameter, or a part of one, as a loader passes it on; `dtype` is torch's name.
-
-    `box` is the part, which is less than `shape` says where zeros pad it.
-    """
-
-    shape: Shape
-    dtype: str
-    box: Box
-
-    def narrow(self, axis: int, start: int, length: int) -> "View":
-        """A slice along `axis`, as `torch.Tensor.narrow` takes it or refuses."""
-        size = self._size(axis)
-        if length < 0 or start + length > size:
-            raise Refused(f"start ({start}) + length ({length}) exceeds dimension size ({size})")
-        return self._cut(axis, start, length)
-
-    def narrow_or_pad(self, axis: int, start: int, length: int) -> "View":
-        """As `narrow`, but a tensor that ends too early is padded with zeros."""
-        self._size(axis)
-        return self._cut(axis, start, length)
-
-    def at_least_1d(self) -> "View":
-        return self if self.shape else View((1,), self.dtype, self.box)
-
-    def one_row(self) -> "View":
-        """The one number of a scale, which may come as a scalar too."""
-        if self.shape and self.shape[0] != 1:
-            raise Refused(f"a scale of one number is needed, got the shape {list(self.shape)}")
-        return self.at_least_1d()
-
-    def _size(self, axis: int) -> int:
-        if axis >= len(self.shape):
-            raise Refused(f"dimension {axis} is out of range for the shape {list(self.shape)}")
-        return self.shape[axis]
-
-    def _cut(self, axis: int, start: int, length: int) -> "View":
-        begin, held = self.box[axis]
-        part = (begin + start, max(0, min(held - start, length)))
-        shape = (*self.shape[:axis], length, *self.shape[axis + 1 :])
-        return View(shape, self.dtype, _along(self.box, axis, part))
-
-
-def view(shape: Shape, dtype: str) -> View:
-    """All of a tensor or a parameter."""
-    return View(shape, dtype, whole_of(shape))
-
-
-def _along(box: Box, axis: int, part: tuple[int, int]) -> Box:
-    return (*box[:axis], part, *box[axis + 1 :])
-
-
 def place(module: Module, parameter: Parameter, tensor: View, shard: Shard | None) -> Copies:
     """The copies that fill `parameter` of `module`, or its `shard`, with `tensor`.
 
@@ -105,22 +47,6 @@ def place(module: Module, parameter: Parameter, tensor: View, shard: Shard | Non
     return LINEAR_LOADERS[module.module_class](module.linear, scheme, parameter, tensor, shard)
 
 
-def _all_of(parameter: Parameter) -> View:
-    return view(parameter.shape, parameter.dtype)
-
-
-def _copy(into: View, tensor: View) -> Copies:
-    """A copy into a part of the parameter, which must have the tensor's shape."""
-    if into.shape != tensor.shape:
-        raise Refused(f"the parameter's shape is {list(into.shape)}, the tensor's {list(tensor.shape)}")
-    for axis, (size, (_, held)) in enumerate(zip(tensor.shape, tensor.box, strict=False)):
-        if held < size:
-            start, _ = into.box[axis]
-            padding = Copy(_along(into.box, axis, (start + held, size - held)), None)
-            return (Copy(_along(into.box, axis, (start, held)), tensor.box), padding)
-    return (Copy(into.box, tensor.box),)
-
-
 # Linears
 
 
@@ -128,7 +54,7 @@ def _replicated(
     linear: Linear, scheme: Scheme, parameter: Parameter, tensor: View, shard: Shard | None
 ) -> Copies:
     del linear, scheme, shard
-    return _copy(_all_of(parameter), tensor.at_least_1d())
+    return copy_whole(all_of(parameter), tensor.at_least_1d())
 
 
 def _column(
@@ -139,16 +65,16 @@ def _column(
     if scheme.loader == "v1":
         if at.output_dim is not None:
             tensor = tensor.narrow(at.output_dim, 0, parameter.shape[at.output_dim])
-        return _copy(_all_of(parameter), tensor.at_least_1d())
+        return copy_whole(all_of(parameter), tensor.at_least_1d())
     tensor = tensor.at_least_1d()
     if at.kind in COLUMN_KINDS and at.output_dim is not None:
         tensor = tensor.narrow(at.output_dim, 0, parameter.shape[at.output_dim])
         return _copy_with_check(parameter, tensor)
-    return _copy(_all_of(parameter), tensor)
+    return copy_whole(all_of(parameter), tensor)
 
 
 def _copy_with_check(parameter: Parameter, tensor: View) -> Copies:
-    copies = _copy(_all_of(parameter), tensor)
+    copies = copy_whole(all_of(parameter), tensor)
     if parameter.dtype == tensor.dtype:
         return copies
     target, loaded = PRECISION.get(parameter.dtype), PRECISION.get(tensor.dtype)
@@ -166,7 +92,7 @@ def _row(linear: Linear, scheme: Scheme, parameter: Parameter, tensor: View, sha
         tensor = tensor.at_least_1d()
     if at.input_dim is not None and (scheme.loader == "v1" or at.kind in ROW_KINDS):
         tensor = tensor.narrow_or_pad(at.input_dim, 0, parameter.shape[at.input_dim])
-    return _copy(_all_of(parameter), tensor.at_least_1d())
+    return copy_whole(all_of(parameter), tensor.at_least_1d())
 
 
 def _merged_column(
@@ -219,7 +145,7 @@ def _fused(
 def _fused_whole(scheme: Scheme, parameter: Parameter, tensor: View) -> Copies:
     if parameter.placement.scalar_per_shard and scheme.loader == "v1":
         return _tensor_scale(parameter, tensor, 0)
-    return _copy(_all_of(parameter), tensor)
+    return copy_whole(all_of(parameter), tensor)
 
 
 def _fused_block_scale(
@@ -240,7 +166,7 @@ def _fused_block_scale(
         blocks = -(-size // rows) if merged else size // rows
         part = tensor.narrow(axis, offset, blocks)
         length, start = (blocks // ranks, offset // ranks) if merged else (own // rows, placed // rows)
-        copies += _copy(_all_of(parameter).narrow(axis, start, length), cut(part, axis, 0, length))
+        copies += copy_whole(all_of(parameter).narrow(axis, start, length), cut(part, axis, 0, length))
         offset += blocks
         placed += own
     return copies
@@ -268,22 +194,22 @@ def _fused_shard(
     ):
         return _tensor_scale(parameter, tensor, index)
     if at.output_dim is None or (scheme.loader == "v2" and at.kind not in COLUMN_KINDS):
-        return _copy(_all_of(parameter), tensor)
+        return copy_whole(all_of(parameter), tensor)
     size = linear.output_partition_sizes[index]
     offset = sum(linear.output_partition_sizes[:index])
     if scheme.loader == "v2" and at.kind is Kind.BLOCK_SCALE:
         rows = _block_rows(scheme, parameter)
         size, offset = -(-size // rows), -(-offset // rows)
     length, start = _packed(at, size, offset)
-    into = _all_of(parameter).narrow(at.output_dim, start, length)
-    return _copy(into, cut(tensor, at.output_dim, 0, length))
+    into = all_of(parameter).narrow(at.output_dim, start, length)
+    return copy_whole(into, cut(tensor, at.output_dim, 0, length))
 
 
 def _tensor_scale(parameter: Parameter, tensor: View, index: int) -> Copies:
     """One scalar, that at `index`, of a parameter that holds one for each fused matrix."""
     if index >= parameter.shape[0]:
         raise Refused(f"index {index} is out of bounds for {parameter.name} of size {parameter.shape[0]}")
-    return _copy(_all_of(parameter).narrow(0, index, 1), tensor.one_row())
+    return copy_whole(all_of(parameter).narrow(0, index, 1), tensor.one_row())
 
 
 def _packed(at: Placement, size: int, offset: int) -> tuple[int, int]:
@@ -308,11 +234,11 @@ LINEAR_LOADERS: Final[Mapping[str, Callable[[Linear, Scheme, Parameter, View, Sh
 def _default(parameter: Parameter, tensor: View) -> Copies:
     if math.prod(parameter.shape) == 1 and math.prod(tensor.shape) == 1:
         return (Copy(whole_of(parameter.shape), tensor.box),)
-    return _copy(_all_of(parameter), tensor)
+    return copy_whole(all_of(parameter), tensor)
 
 
 def _exact(parameter: Parameter, tensor: View) -> Copies:
-    return _copy(_all_of(parameter), tensor)
+    return copy_whole(all_of(parameter), tensor)
 
 
 def _sharded(parameter: Parameter, tensor: View) -> Copies:
@@ -327,7 +253,7 @@ def _vocabulary(parameter: Parameter, tensor: View) -> Copies:
     rows, taken = parameter.shape[0], min(tokens, parameter.shape[0])
     tensor = tensor.narrow(0, 0, taken)
     _broadcast(tensor.shape, (taken, *parameter.shape[1:]))
-    table = _all_of(parameter)
+    table = all_of(parameter)
     copies = (Copy(table.narrow(0, 0, taken).box, tensor.box),)
     if taken == rows:
         return copies

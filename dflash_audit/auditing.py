@@ -40,8 +40,8 @@ class Request:
     fail_on: FailOn = "error"
     revision: str | None = None
     target: str | None = None
-    ranks: tuple[int, ...] = ()
     warmup: "Options | None" = None
+    ranks: tuple[int, ...] = ()
 
 
 def audit(request: Request) -> Report:
