@@ -44,6 +44,12 @@ KEYS: Final = (
 )
 """Source: SGLang 0.5.23 `srt/utils/hf_transformers/common.py`, `CONTEXT_LENGTH_KEYS`."""
 
+STRETCHED: Final = ("llama3", "yarn", "longrope")
+"""Types whose config tells the length after stretching; their class fills in the one before where it lacks.
+
+Source: transformers 5.19.0 `modeling_rope_utils.py`, `standardize_rope_params`.
+"""
+
 MOST: Final = 2**40
 """What is not below it is no context's length, nor a factor of one."""
 
@@ -85,7 +91,8 @@ def context_length(config: Mapping[str, Any]) -> int | None:
     scaling = config.get("rope_scaling") or config.get("rope_parameters")
     factor: Any = 1
     if isinstance(scaling, Mapping):
-        stretched = "original_max_position_embeddings" in scaling or scaling.get("rope_type") == "llama3"
+        kind = scaling.get("rope_type", scaling.get("type"))
+        stretched = "original_max_position_embeddings" in scaling or kind in STRETCHED
         factor = 1 if stretched else scaling.get("factor", 1)
     for key in KEYS:
         if config.get(key) is not None:

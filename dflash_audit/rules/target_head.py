@@ -56,6 +56,13 @@ class Form(Enum):
 WITH_CANDIDATES = frozenset((*SELECTORS, "LiLiCorrDraftModel"))
 
 
+DENSE_HEADED = frozenset(("fp8", "mxfp4", "quark", "w8a8_fp8", "w8a8_int8"))
+"""Methods under which the head is dense whatever is stored: one that is not does the target itself harm.
+
+Source: SGLang 0.5.23 `srt/layers/quantization/`, where their `get_quant_method` knows no `ParallelLMHead`.
+"""
+
+
 def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iterator[Finding]:
     """One finding for the head, and one for the embedding.
 
@@ -68,8 +75,11 @@ def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iter
     pair = read_pair(run, checkpoint, conditions)
     if pair is None:
         return
+    if pair.target.quantization in DENSE_HEADED:
+        return
     # A tied target has no head of its own: its embedding is used for both.
-    head, embedding = form(pair.target.head), form(pair.target.embedding)
+    head = None if pair.target.tied else form(pair.target.head)
+    embedding = form(pair.target.embedding)
     fault = _head_fault(pair, head, conditions.tp) if head else None
     if fault is not None:
         yield _finding(pair, pair.target.head, f"The target's head is {_told(head)}: {fault}.")
