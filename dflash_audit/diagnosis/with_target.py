@@ -82,6 +82,13 @@ def captures(pair: Pair) -> bool | None:
     return name in target_classes.DFLASH or (pair.draft.dspark and name in target_classes.DSPARK)
 
 
+def refuses_order(pair: Pair, run: EngineRun) -> str | None:
+    """The target's class, if it refuses ids that are not in ascending order, each once."""
+    name = pair.architecture
+    by_dspark = pair.draft.dspark and name in target_classes.DSPARK
+    return name if tables_hold(run) and name in target_classes.ORDERED and not by_dspark else None
+
+
 def served_dtype(config: Mapping[str, Any], model_type: str | None) -> str | None:
     """The dtype in which the engine builds a model without `--dtype`, in torch's name; None if not told.
 
