@@ -80,3 +80,16 @@ def test_the_command_names_the_target(target: Origin | None, words: list[str], t
     command = serve_command(built, Origin("local", "draft"), [], conditions)
     assert command[0].endswith(words[0])
     assert [word for word in command if word.startswith("--revision")] == words[1:]
+
+
+def test_the_command_has_what_serves_the_draft_and_its_target_together(tmp_path: Path) -> None:
+    config = derive(as_engine_sees(read_path(materialize(CASES / "dense-dflash1", tmp_path)).config))
+    for said, words in (
+        ({"torch_dtype": "bfloat16", "max_position_embeddings": 4096}, []),
+        ({"torch_dtype": "float16", "max_position_embeddings": 4096}, ["--dtype bfloat16"]),
+        ({"dtype": "bfloat16", "max_position_embeddings": 8192}, ["--context-length 4096"]),
+    ):
+        conditions = Conditions(target=Target(TargetFiles(Origin("local", "target"), said, None, None, 0)))
+        built = build(CLASSES["DFlashDraftModel"], NEXT, config, None, conditions)
+        command = serve_command(built, Origin("local", "draft"), [], conditions)
+        assert [word for word in command if word.startswith(("--dtype", "--context"))] == words

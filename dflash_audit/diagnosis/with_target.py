@@ -1,11 +1,9 @@
 """A draft beside the target that it is served with, for the rules that compare them; no rule of its own."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from dflash_audit.diagnosis.sglang_draft import Draft, read_draft, whole, whole_list
-from dflash_audit.dtypes import DENSE_FLOATS
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.engines import LIVE
 from dflash_audit.engines.sglang import target_classes
@@ -87,22 +85,3 @@ def refuses_order(pair: Pair, run: EngineRun) -> str | None:
     name = pair.architecture
     by_dspark = pair.draft.dspark and name in target_classes.DSPARK
     return name if tables_hold(run) and name in target_classes.ORDERED and not by_dspark else None
-
-
-def served_dtype(config: Mapping[str, Any], model_type: str | None) -> str | None:
-    """The dtype in which the engine builds a model without `--dtype`, in torch's name; None if not told.
-
-    Source: SGLang 0.5.23 `srt/configs/model_config.py`, `_get_and_verify_dtype`.
-    """
-    said = config.get("dtype", config.get("torch_dtype"))
-    said = said.removeprefix("torch.") if isinstance(said, str) else None
-    if said not in DENSE_FLOATS:
-        return None
-    if said != "float32":
-        return said
-    return "bfloat16" if str(model_type).startswith("gemma") else "float16"
-
-
-def target_dtype(target: "Target") -> str | None:
-    """`served_dtype` of a target, whose language part may leave it to the whole."""
-    return served_dtype(target.text, target.model_type) or served_dtype(target.config, target.model_type)

@@ -56,13 +56,11 @@ def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iter
 
 
 def _target_known(conditions: Conditions) -> bool:
-    """Whether a target is named and says its dtype."""
+    """Whether a target is named that says its dtype."""
     if conditions.target is None:
         return False
-    # Only here: an audit without a target does without.
-    from dflash_audit.diagnosis.with_target import target_dtype
-
-    return target_dtype(conditions.target) is not None
+    parts = (conditions.target.text, conditions.target.config)
+    return any(part.get(key) is not None for part in parts for key in KEYS)
 
 
 def _finding(draft: Draft, key: str, said: str, stored: str, target_known: bool) -> Finding:

@@ -26,32 +26,14 @@ If the draft was trained for the longer context, or its sliding window makes no 
 target's length into its config. Else serve with `--context-length`.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
-from dflash_audit.diagnosis.sglang_draft import whole
 from dflash_audit.diagnosis.with_target import read_pair
 from dflash_audit.engine_run import Conditions, EngineRun
+from dflash_audit.engines.sglang.two_models import too_short
 from dflash_audit.finding import Finding
 from dflash_audit.sources.checkpoint import Checkpoint
-
-KEYS: Final = (
-    "max_sequence_length",
-    "seq_length",
-    "max_seq_len",
-    "model_max_length",
-    "max_position_embeddings",
-)
-"""Source: SGLang 0.5.23 `srt/utils/hf_transformers/common.py`, `CONTEXT_LENGTH_KEYS`."""
-
-STRETCHED: Final = ("llama3", "yarn", "longrope")
-"""Types whose config tells the length after stretching; their class fills in the one before where it lacks.
-
-Source: transformers 5.19.0 `modeling_rope_utils.py`, `standardize_rope_params`.
-"""
-
-MOST: Final = 2**40
-"""What is not below it is no context's length, nor a factor of one."""
 
 VARIABLE: Final = "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN=1"
 
@@ -59,15 +41,13 @@ VARIABLE: Final = "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN=1"
 def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iterator[Finding]:
     """One finding if it is shorter.
 
-    Source: SGLang 0.5.23 `srt/configs/model_config.py`, `_derive_context_length`;
-    `srt/speculative/draft_worker_common.py`, `build_draft_tp_worker`.
+    Source: SGLang 0.5.23 `srt/configs/model_config.py`, `_derive_context_length`; see `two_models`.
     """
     pair = read_pair(run, checkpoint, conditions)
-    if pair is None:
+    lengths = None if pair is None else too_short(pair.draft.config, pair.target)
+    if pair is None or lengths is None:
         return
-    own, theirs = context_length(pair.draft.config), context_length(pair.target.text)
-    if own is None or theirs is None or own >= theirs:
-        return
+    own, theirs = lengths
     given = "" if pair.draft.given("max_position_embeddings") else ", the default of its class"
     yield Finding(
         rule="target-context",
@@ -84,20 +64,3 @@ def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iter
         ),
         subjects=("max_position_embeddings",),
     )
-
-
-def context_length(config: Mapping[str, Any]) -> int | None:
-    """The tokens of a context, None where no key says it (`get_context_length`)."""
-    scaling = config.get("rope_scaling") or config.get("rope_parameters")
-    factor: Any = 1
-    if isinstance(scaling, Mapping):
-        kind = scaling.get("rope_type", scaling.get("type"))
-        stretched = "original_max_position_embeddings" in scaling or kind in STRETCHED
-        factor = 1 if stretched else scaling.get("factor", 1)
-    for key in KEYS:
-        if config.get(key) is not None:
-            length = whole(config[key])
-            if length is None or not 0 < length < MOST or not isinstance(factor, int | float):
-                return None
-            return int(factor * length) if 0 < factor < MOST else None
-    return None

@@ -1,6 +1,7 @@
 """The target is served in another dtype than the draft.
 
-Without `--dtype` SGLang serves each of the two in the dtype that its own config says (float16 for float32).
+Without `--dtype` SGLang serves each of the two in the dtype that its own config says (in float16 for float32,
+or for none).
 The features of the target go into the draft's `fc` as they are.
 
 ## Why it matters
@@ -26,37 +27,34 @@ Start the server with `--dtype bfloat16`, or set the dtype of the target's confi
 
 from collections.abc import Iterator
 
-from dflash_audit.diagnosis.with_target import read_pair, served_dtype, target_dtype
+from dflash_audit.diagnosis.with_target import read_pair
 from dflash_audit.engine_run import Conditions, EngineRun
+from dflash_audit.engines.sglang.two_models import SERVED, apart
 from dflash_audit.finding import Finding
 from dflash_audit.sources.checkpoint import Checkpoint
 
-CASTS = "DFlashLagunaForCausalLM"
-"""The one class that casts the features (`DFlashLagunaForCausalLM.project_target_hidden`)."""
-
 
 def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iterator[Finding]:
-    """One finding if both configs say a dtype, and they differ.
+    """One finding if the target's config says a dtype, and the draft is served in another.
 
-    Source: SGLang 0.5.23 `srt/models/dflash.py`, `project_target_hidden`, which casts no features;
-    `srt/configs/model_config.py`, `_get_and_verify_dtype`. Public records: vllm#55250, dflash-mlx#60.
+    Source: SGLang 0.5.23 `srt/models/dflash.py`, `project_target_hidden`, which casts no features; see
+    `two_models`. Public records: vllm#55250, dflash-mlx#60.
     """
     pair = read_pair(run, checkpoint, conditions)
-    if pair is None or pair.draft.model_class == CASTS:
+    dtypes = None if pair is None else apart(pair.draft.config, pair.draft.model_class, pair.target)
+    if pair is None or dtypes is None:
         return
-    own = served_dtype(pair.draft.raw, str(pair.draft.config.get("model_type")))
-    theirs = target_dtype(pair.target)
-    if own is None or theirs is None or own == theirs:
-        return
+    own, theirs = dtypes
+    said = "" if pair.draft.config.get("dtype") is not None else ", for its config says none"
     yield Finding(
         rule="target-dtype",
         severity="warning",
         engine=run.engine,
         subject="dtype",
         message=(
-            f"Without --dtype {run.engine} serves the target in {theirs} and the draft in {own}: fc does not"
-            " take the features, and the first request fails."
+            f"Without --dtype {run.engine} serves the target in {theirs} and the draft in {own}{said}: its fc"
+            " does not take the features, and the first request fails."
         ),
-        hint="Start the server with --dtype bfloat16.",
+        hint=f"Start the server with --dtype {SERVED}.",
         subjects=("dtype",),
     )

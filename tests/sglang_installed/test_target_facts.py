@@ -160,6 +160,15 @@ def test_features_of_another_dtype_are_not_cast() -> None:
         project(fc_of(8, torch.bfloat16), torch.zeros(3, 16, dtype=torch.float16))
 
 
+@pytest.mark.parametrize(
+    ("said", "served"),
+    [("bfloat16", "bfloat16"), ("float16", "float16"), ("float32", "float16"), (None, "float16")],
+)
+def test_the_dtype_that_a_model_is_served_in(said: str | None, served: str) -> None:
+    config = SimpleNamespace(dtype=said, model_type="qwen3")
+    assert str(srt("configs.model_config")._get_and_verify_dtype(config, "auto")) == f"torch.{served}"
+
+
 @pytest.mark.parametrize("token", [63, 64])
 def test_the_mask_token_has_to_be_a_row_of_the_target(token: int) -> None:
     target = SimpleNamespace(

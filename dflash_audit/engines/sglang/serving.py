@@ -27,6 +27,7 @@ def serve_command(
         *_source(draft),
         f"--speculative-{algorithm.lower()}-block-size {built.draft.parsed.block_size}",
         *(needed.flag for needed in flags),
+        *_for_both(built, given),
         *_given(given),
     )
 
@@ -39,6 +40,14 @@ def _target(given: Conditions) -> Iterator[str]:
     yield f"python -m sglang.launch_server --model-path {path}"
     if target is not None and named and target.commit is not None:
         yield f"--revision {target.commit}"
+
+
+def _for_both(built: BuiltDraft, given: Conditions) -> Iterator[str]:
+    if given.target is not None:
+        # Only here: a replay without a target does without.
+        from dflash_audit.engines.sglang.two_models import options
+
+        yield from options(built.draft.config, built.draft_class.name, given.target)
 
 
 def _source(draft: Origin) -> tuple[str, ...]:
