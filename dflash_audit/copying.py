@@ -1,4 +1,4 @@
-"""What a weight loader copies where, told on shapes and dtypes alone: shared by the loaders of all engines."""
+"""What a weight loader copies where, told on shapes and dtypes alone; all engines share it."""
 
 from typing import Final, NamedTuple
 

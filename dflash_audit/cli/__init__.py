@@ -16,6 +16,8 @@ COMMANDS: Final[Mapping[str, str]] = {
     "audit": "audit",
     "tree": "tree",
     "fix": "fix",
+    "push": "push",
+    "pr": "pr",
     "selfcheck": "selfcheck",
     "rules": "rules",
     "explain": "explain",

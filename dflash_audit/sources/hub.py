@@ -1,6 +1,7 @@
 """A checkpoint in a repo of the Hub, by its JSON files and the headers of its weight files alone.
 
-With `hub_download` the only importer of huggingface_hub, of which both take what 1.31 to 2.x have.
+With `hub_download` and `publishing` the only importer of huggingface_hub, of which all take what 1.31 to
+2.x have.
 Nothing is written to its cache. A repo is listed once, and all that is read
 after that is read at the commit of the listing, so a push in between changes nothing.
 """
