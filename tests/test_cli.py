@@ -54,7 +54,7 @@ def test_exit_code_follows_the_gating_engines(options: list[str], code: int) -> 
 def test_json_keeps_the_contract() -> None:
     said = report(str(SEED))
     assert list(said) == [
-        "schema_version", "tool", "source", "config", "engines",
+        "schema_version", "tool", "source", "config", "target", "engines",
         "findings", "skips", "warmup", "error", "summary",
     ]  # fmt: skip
     assert said["schema_version"] == 1
@@ -72,7 +72,7 @@ def test_json_keeps_the_contract() -> None:
     }
     assert list(said["engines"][0]) == [
         "name", "gating", "verdict", "model_class", "quantization",
-        "refusal", "parameters", "tensors", "resized", "version",
+        "refusal", "parameters", "tensors", "resized", "version", "verdicts",
     ]  # fmt: skip
     assert said["summary"] == {
         "errors": 0, "warnings": 1, "notes": 0, "exit_code": 0, "known": 0, "ignored": 0,

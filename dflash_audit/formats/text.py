@@ -11,7 +11,7 @@ from rich.text import Text
 from dflash_audit.formats import tree_text, warmup_text
 from dflash_audit.formats.clean import clean
 from dflash_audit.formats.console import Part, written
-from dflash_audit.formats.outline import WORDS, Outline, Row, Section, described, outline, summary
+from dflash_audit.formats.outline import WORDS, Outline, Row, Section, beside, described, outline, summary
 from dflash_audit.formats.screen import Screen
 from dflash_audit.report import Report
 from dflash_audit.verdict import Verdict
@@ -64,6 +64,8 @@ def _heading(report: Report) -> Iterator[Text]:
     if read is None:
         return
     yield Text(clean(described(read, report.runs)), style="dim")
+    if told := beside(report.conditions.target):
+        yield Text(f"beside {clean(told)}", style="dim")
     yield Text(f"commit {read.origin.commit}\n" if read.origin.commit else "", style="dim")
 
 
@@ -87,7 +89,8 @@ def _why(row: Row) -> str:
     if row.cause is None:
         return ""
     waived = f" ({row.cause.waived})" if row.cause.waived else ""
-    return f"{row.cause.rule}: {clean(row.cause.subject)}{waived}"
+    at = f"{row.at}, " if row.at else ""
+    return f"{at}{row.cause.rule}: {clean(row.cause.subject)}{waived}"
 
 
 def _section(section: Section) -> Iterator[RenderableType]:
