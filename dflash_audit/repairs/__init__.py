@@ -15,6 +15,7 @@ from dflash_audit.repairs.edit import Proposal
 
 REPAIRS: Final = (
     "same_value",
+    "quant_method",
     "sliding_window",
     "tensor_keys",
     "class_name",

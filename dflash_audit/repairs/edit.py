@@ -1,7 +1,7 @@
 """A change of config.json as a value: where, from what, to what, and why."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
@@ -60,6 +60,26 @@ def edit(
             return None
     old = at(config, path)
     return None if same(old, new) else Edit(path, old, new, why, doubt)
+
+
+def apart(edits: Iterable[Edit]) -> Proposal:
+    """The same change, in which an object that gives way to another is an edit of each key that differs.
+
+    What the new one takes away stands first, what it sets anew next, what it adds last.
+    """
+    found = [leaf for each in edits for leaf in _leaves(each)]
+    return tuple(sorted(found, key=lambda each: (each.new is not ABSENT, each.old is ABSENT)))
+
+
+def _leaves(whole: Edit) -> Iterator[Edit]:
+    old, new = whole.old, whole.new
+    if not (isinstance(old, Mapping) and isinstance(new, Mapping) and old and new):
+        yield whole
+        return
+    for key in dict.fromkeys((*old, *new)):
+        one, other = old.get(key, ABSENT), new.get(key, ABSENT)
+        if not same(one, other):
+            yield from _leaves(Edit((*whole.path, key), one, other, whole.why, whole.doubt))
 
 
 def edited(config: Mapping[str, Any], edits: Iterable[Edit]) -> dict[str, Any]:

@@ -315,6 +315,30 @@ def test_taps_that_the_other_list_tells(name: str, taps: list[int], tmp_path: Pa
 
 
 @pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("mended/cases--ct-ignore-unanchored", None),
+        ("mended/cases--ct-ignore-unanchored", "compressed_tensors"),
+        ("mended/cases--ct-ignore-unanchored", 7),
+        ("cases/fp8-block-qkv-kept", None),
+        ("cases/fp8-block-qkv-kept", "fp-8"),
+        ("cases/modelopt-nvfp4-config", "nvfp4"),
+    ],
+)
+def test_a_lost_quant_method_is_one_line(name: str, wrong: object, tmp_path: Path) -> None:
+    """Of a config that serves, the method alone is lost: it comes back, and nothing else changes."""
+    source = materialize(FIXTURES / name, tmp_path / "draft")
+    path = source / "config.json"
+    config = json.loads(path.read_text())
+    right = config["quantization_config"].pop("quant_method")
+    if wrong is not None:
+        config["quantization_config"]["quant_method"] = wrong
+    path.write_text(json.dumps(config, indent=1))
+    fixed = fix(Request(str(source), NEXT))
+    assert [(edit.key, edit.new) for edit in fixed.edits] == [("quantization_config.quant_method", right)]
+
+
+@pytest.mark.parametrize(
     ("key", "wrong"), [("num_bits", 8), ("group_size", 16), ("strategy", "channel"), ("symmetric", False)]
 )
 def test_a_wrong_key_of_the_scheme(key: str, wrong: object, tmp_path: Path) -> None:
