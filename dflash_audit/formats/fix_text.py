@@ -105,9 +105,10 @@ def _recipe(fix: Fix) -> Iterator[Part]:
     if fix.recipe is None:
         return
     yield Text()
+    scheme = "the scheme that is stored" if fix.recipe.as_stored else "a scheme that the engines take"
     yield Text(
-        "A new quantization run helps: quantize the dense draft again, in the scheme that is stored, and"
-        " leave dense what an engine cannot build otherwise. The recipe for llm-compressor:"
+        f"A new quantization run helps: quantize the dense draft again, in {scheme}, and leave dense what an"
+        " engine cannot build otherwise. The recipe for llm-compressor:"
     )
     yield Text()
     for line in fix.recipe.text.split("\n"):

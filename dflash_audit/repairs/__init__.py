@@ -24,7 +24,10 @@ REPAIRS: Final = (
     "ignore_list",
     "targets",
     "gptq_rules",
+    "auto_round_rules",
     "scheme_keys",
+    "activations",
+    "sparsity",
     "quantization_config",
     "nothing_quantized",
 )

@@ -9,6 +9,15 @@ from dflash_audit.repairs.quantization_config import OWN, told_schemes
 
 TOLD: Final = ("num_bits", "type", "symmetric", "strategy", "group_size", "block_structure")
 
+ORDERS: Final = {"group": "group", "dynamic": "group"}
+"""An order of activations with a `weight_g_idx` of its own; any other has none.
+
+Source: compressed-tensors 0.18.0 `quantization/quant_args.py`, `ActivationOrdering`.
+"""
+
+WITH_ORDER: Final = "The weights have a weight_g_idx, which this order goes by."
+WITHOUT_ORDER: Final = "No weight has the weight_g_idx that this order goes by."
+
 
 def propose(facts: Facts) -> Iterator[Proposal]:
     """The keys of the one group, together with the format; nothing for another method or several groups."""
@@ -35,6 +44,11 @@ def _edits(
     found = [edit(config, (*path, "weights", key), weights[key], why) for key in TOLD if key in weights]
     if "group_size" not in weights and at(config, (*path, "weights", "group_size")) not in (None, ABSENT):
         found.append(edit(config, (*path, "weights", "group_size"), ABSENT, why))
+    order = weights.get("actorder")
+    if ORDERS.get(str(at(config, (*path, "weights", "actorder")))) != order:
+        found.append(
+            edit(config, (*path, "weights", "actorder"), order, WITH_ORDER if order else WITHOUT_ORDER)
+        )
     found.append(edit(config, (OWN, "format"), told["format"], why))
     if "format" in group:
         found.append(edit(config, (*path, "format"), told["format"], why))

@@ -58,9 +58,12 @@ def _as_written(run: EngineRun, checkpoint: Checkpoint) -> Draft | None:
 
 
 def _of_subject(draft: Draft, subject: Subject) -> Proposal:
-    wrong = [clue for clue in subject.clues(draft) if clue.read != clue.told and not _cut_off(draft, clue)]
+    clues = [*subject.clues(draft)]
+    wrong = [clue for clue in clues if clue.read != clue.told and not _cut_off(draft, clue)]
     if not wrong:
-        return ()
+        # The tensors are of this thing, and a key that they do not tell may be lost alone.
+        lost = [_published(draft, key) for key in subject.untold if clues and key in PUBLISHED]
+        return tuple(each for each in lost if each and not draft.either(each.path[-1]))
     lacking = [key for key in subject.untold if draft.inner.get(key) is None]
     lacking = [key for key in lacking if not draft.either(key) or key in PUBLISHED]
     unknown = [key for key in lacking if key not in PUBLISHED]

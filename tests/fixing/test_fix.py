@@ -21,6 +21,7 @@ from dflash_audit.repairs.edit import ABSENT
 
 DENSE = FIXTURES / "cases" / "dense-dflash2"
 NEXT = frozenset(("sglang-next",))
+GROUP = "quantization_config.config_groups.group_0"
 PATTERN = r"re:(.*\.)?"
 
 Edits = dict[str, Any]
@@ -38,7 +39,12 @@ MENDED: dict[str, Edits] = {
     "cases/quant-unknown": {"quantization_config": ABSENT},
     "cases/selector-keys-lost": {"dflash_config.selector_rank": 16, "dflash_config.selector_top_k": 16},
     "cases/sliding-disabled": {"use_sliding_window": True},
+    "fuzz/fuzz-105": {"quantization_config.extra_config": {}},
     "fuzz/fuzz-47": {"intermediate_size": 256},
+    "regressions/ct-int8-static-inputs": {
+        f"{GROUP}.input_activations.strategy": "token",
+        f"{GROUP}.input_activations.dynamic": True,
+    },
     "regressions/head-dim-zero": {"head_dim": 32},
     "regressions/nemotron-aux-layers-text": {"eagle_aux_hidden_state_layer_ids": [2]},
     "regressions/rope-linear-integer-factor": {"rope_parameters.factor": 2.0},
@@ -71,6 +77,7 @@ SPELLED = (
     "cases/ct-ignore-unanchored",
     "fuzz/fuzz-108",
     "published/qwen3.8-27b-dflash2-w4a16-fc16",
+    "random/laguna-w8a8-01",
     "rules/dead-target-entry/bad-path-of-a-model",
     "rules/dropped-tensor/bad-dense-and-not-ignored",
     "rules/undeclared-quantization/bad-fp8-block",
@@ -353,6 +360,60 @@ def test_a_wrong_key_of_the_scheme(key: str, wrong: object, tmp_path: Path) -> N
     fixed = fix(Request(str(source), NEXT))
     assert fixed.outcome == "mended"
     assert {edit.path[-1]: edit.new for edit in fixed.edits} == {key: right}
+
+
+ACTIVATIONS = {"num_bits": 8, "type": "int", "symmetric": True, "strategy": "token", "dynamic": True}
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "wrong"),
+    [
+        ("mended/undeclared-quantization--bad-w4a16", "config_groups.group_0.input_activations", ACTIVATIONS),
+        ("mended/undeclared-quantization--bad-w4a16", "config_groups.group_0.weights.actorder", "group"),
+        (
+            "cases/ct-dflash2-fp8dyn_seed",
+            "sparsity_config",
+            {"format": "dense", "sparsity_structure": "2:4", "targets": ["Linear"]},
+        ),
+    ],
+)
+def test_what_the_engine_has_no_kernel_for(name: str, path: str, wrong: object, tmp_path: Path) -> None:
+    """Of a config that serves, one key asks for what is not stored: it goes, or says nothing."""
+    source = materialize(FIXTURES / name, tmp_path / "draft")
+    file = source / "config.json"
+    config = json.loads(file.read_text())
+    *above, key = path.split(".")
+    holder = config["quantization_config"]
+    for each in above:
+        holder = holder[each]
+    holder[key] = wrong
+    if key == "input_activations":
+        config["quantization_config"]["format"] = "int-quantized"
+    file.write_text(json.dumps(config, indent=1))
+    fixed = fix(Request(str(source), NEXT))
+    assert fixed.outcome in ("mended", "harmful")
+    told = {edit.key: edit.new for edit in fixed.edits}
+    assert told.pop(f"quantization_config.{path}") in (None, ABSENT)
+    assert told in ({}, {"quantization_config.format": "pack-quantized"})
+
+
+def test_a_selector_without_its_top_k(tmp_path: Path) -> None:
+    """No tensor tells it: what every published draft has is offered, and said to be that."""
+    source = materialize(DENSE, tmp_path / "draft")
+    path = source / "config.json"
+    config = json.loads(path.read_text())
+    del config["dflash_config"]["selector_top_k"]
+    path.write_text(json.dumps(config, indent=1))
+    fixed = fix(Request(str(source), NEXT))
+    assert [(edit.key, edit.new) for edit in fixed.edits] == [("dflash_config.selector_top_k", 16)]
+    assert fixed.edits[0].doubt is not None
+
+
+def test_a_recipe_asks_for_no_scheme_that_is_refused(tmp_path: Path) -> None:
+    """MXFP4 is stored and has no scheme; and where no layer is left to quantize there is no recipe."""
+    fixed = mended("cases/ct-dflash2-mxfp4a16_all", tmp_path)
+    assert fixed.recipe is not None and not fixed.recipe.as_stored
+    assert '"type": "int"' in fixed.recipe.text
 
 
 def test_every_repair_has_a_line_in_the_docs() -> None:
