@@ -30,7 +30,7 @@ class Clue:
 
     place: str
     key: str
-    told: int | bool | str
+    told: float | bool | str
     read: Any
     evidence: str
 
@@ -118,12 +118,24 @@ def _lilicorr(draft: Draft) -> Iterator[Clue]:
     slots = r"lilicorr\.slot_embedding"
     yield from _from(draft, place, "block_size", size, slots, 5, lambda tensor: tensor.shape[2] + 1)
     for key, tensor, rank, axis in (
+        ("lilicorr_hidden_size", r"output_norm\.weight", 1, 0),
         ("lilicorr_candidate_topk", r"rank_embedding", 5, 3),
         ("lilicorr_num_heads", r"same_slot_bias", 1, 0),
         ("lilicorr_factor_dim", r"out_head\.weight", 2, 0),
     ):
         read = whole(draft.inner.get(key))
         yield from _from(draft, INNER, key, read, rf"lilicorr\.{tensor}", rank, _axis(axis))
+    hidden = _told([t.shape[0] for t in _matching(draft, r"lilicorr\.output_norm\.weight", 1)])
+    wide = r"lilicorr\.layers\.\d+\.mlp\.up_proj\.weight"
+    for up in _matching(draft, wide, 2)[:1]:
+        read = draft.inner.get("lilicorr_mlp_ratio")
+        if hidden and (not isinstance(read, int | float) or int(hidden * read) != up.shape[0]):
+            yield Clue(INNER, "lilicorr_mlp_ratio", up.shape[0] / hidden, read, _made_with(up))
+    layers = {m[1] for name in draft.tensors if (m := re.match(r"lilicorr\.layers\.(\d+)\.", name))}
+    if layers and layers == set(map(str, range(len(layers)))):
+        read = whole(draft.inner.get("lilicorr_num_layers"))
+        evidence = f"The tensors of the head are of layers 0 to {len(layers) - 1}, which is"
+        yield Clue(INNER, "lilicorr_num_layers", len(layers), read, evidence)
 
 
 def _biases(draft: Draft) -> Iterator[Clue]:

@@ -53,10 +53,13 @@ def at(config: Mapping[str, Any], path: Iterable[str]) -> Any:
 def edit(
     config: Mapping[str, Any], path: tuple[str, ...], new: Any, why: str, doubt: str | None = None
 ) -> Edit | None:
-    """The edit that puts `new` at a path; None where it is there, or the path leads through no object."""
+    """The edit that puts `new` at a path; None where it is there, or the path leads through no object.
+
+    A null on the way gives way to an object.
+    """
     for length in range(1, len(path)):
         holder = at(config, path[:length])
-        if holder is not ABSENT and not isinstance(holder, Mapping):
+        if holder is not ABSENT and holder is not None and not isinstance(holder, Mapping):
             return None
     old = at(config, path)
     return None if same(old, new) else Edit(path, old, new, why, doubt)

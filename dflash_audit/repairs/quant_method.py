@@ -1,6 +1,6 @@
 """`quant_method` that is missing or spelled as no engine spells it, told by the keys beside it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, Final
 
@@ -35,15 +35,23 @@ def propose(facts: Facts) -> Iterator[Proposal]:
     own = config.get(OWN)
     if not isinstance(own, Mapping):
         return
-    for method, told in _told(own):
+    leaves = {tensor.name.rpartition(".")[2] for tensor in facts.checkpoint.tensors}
+    for method, told in _told(own, leaves):
         found = edit(config, (OWN, KEY), method, f"{told}, and {_says(own)}.")
         if found is not None:
             yield (found,)
             return
 
 
-def _told(own: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """(method, what tells it), the surest first."""
+MODELOPT_TENSOR: Final = "weight_scale_2"
+"""The second scale of NVFP4 as ModelOpt stores it, and nobody else."""
+
+
+def _told(own: Mapping[str, Any], leaves: Container[str]) -> Iterator[tuple[str, str]]:
+    """(method, what tells it), the surest first; `leaves` are the last parts of the tensors' names."""
+    if MODELOPT_TENSOR in leaves:
+        yield "modelopt", f"the tensors have the {MODELOPT_TENSOR} of ModelOpt"
+        return
     sign = next((key for key in SIGNS if own.get(key) is not None), None)
     if sign is not None:
         yield SIGNS[sign], f"{sign} beside it is of a {SIGNS[sign]} config"

@@ -3,8 +3,8 @@
 So is one of a method that takes no list, where some layers are dense on disk.
 """
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from dflash_audit.diagnosis.ignore_lists import DIALECTS
 from dflash_audit.diagnosis.stored import NOT_BUILT, faults
@@ -30,10 +30,17 @@ def propose(facts: Facts) -> Iterator[Proposal]:
     declared = any(run.quantization for run in facts.runs)
     unread = any(run.refusal and run.refusal.stage in UNREAD for run in facts.runs)
     from_file = FILE in facts.checkpoint.json_files
-    if (declared or from_file) and not unread and not any(map(_without_list, facts.runs)):
+    readable = (declared or from_file) and not unread and not any(map(_without_list, facts.runs))
+    if readable and not _without_groups(facts.checkpoint.config.get(OWN)):
         return
     for scheme in told_schemes(facts):
         yield _listed(facts, scheme)
+
+
+def _without_groups(own: Any) -> bool:
+    """Whether it is a config of compressed-tensors that quantizes nothing."""
+    named = isinstance(own, Mapping) and own.get("quant_method") == "compressed-tensors"
+    return named and not own.get("config_groups")
 
 
 def _without_list(run: EngineRun) -> bool:

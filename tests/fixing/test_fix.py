@@ -33,6 +33,7 @@ MENDED: dict[str, Edits] = {
     "cases/dflash1-as-dflash2": {"architectures": ["DFlashDraftModel"]},
     "cases/dflash2-as-dflash1": {"architectures": ["DFlash2DraftModel"]},
     "cases/fp8-dynamic-bf16-weights": {"quantization_config": ABSENT},
+    "cases/layer-types-short": {"layer_types": ["sliding_attention"] * 2},
     "cases/kv-heads-wrong": {"num_key_value_heads": 2},
     "cases/mask-string": {"dflash_config.mask_token_id": 250},
     "cases/quant-empty": {"quantization_config": ABSENT},
@@ -99,7 +100,6 @@ BEYOND = (
     "cases/ct-dflash2-mxfp4a16_all",
     "cases/ct-dflash2-w8a16_q_only",
     "cases/domino-tensors-plain",
-    "cases/layer-types-short",
     "cases/missing-codebook",
     "cases/missing-norms",
     "cases/shape-q",
@@ -395,6 +395,83 @@ def test_what_the_engine_has_no_kernel_for(name: str, path: str, wrong: object, 
     told = {edit.key: edit.new for edit in fixed.edits}
     assert told.pop(f"quantization_config.{path}") in (None, ABSENT)
     assert told in ({}, {"quantization_config.format": "pack-quantized"})
+
+
+GONE = object()
+
+DAMAGED: list[tuple[str, str, object]] = [
+    ("cases/dense-dflash2", "model_type", GONE),
+    ("cases/dense-dflash2", "model_type", "qwen-3"),
+    ("cases/dense-dflash2", "hidden_act", "Silu"),
+    ("cases/dense-dflash2", "dtype", "torch.bfloat16x"),
+    ("cases/dense-dflash2", "rms_norm_eps", "1e-06"),
+    ("cases/dense-dflash2", "attention_bias", "false"),
+    ("cases/dense-dflash2", "rope_parameters.rope_type", "defualt"),
+    ("cases/dense-dflash2", "layer_types", ["sliding_atention", "sliding_attention"]),
+    ("cases/dense-dflash2", "num_hidden_layers", 4),
+    ("cases/dense-domino", "dflash_config.pure_draft_prefix_len", GONE),
+    ("cases/dense-lilicorr", "dflash_config.lilicorr_hidden_size", 128),
+    ("cases/dense-lilicorr", "dflash_config.lilicorr_num_layers", 3),
+    ("cases/dense-lilicorr", "dflash_config.lilicorr_mlp_ratio", 4.0),
+    ("cases/fp8-block-all", "quantization_config.weight_block_size", GONE),
+    ("cases/gptq-all", "quantization_config.bits", 8),
+    ("cases/gptq-all", "quantization_config.group_size", 32),
+    ("cases/gptq-all", "quantization_config.desc_act", GONE),
+    ("cases/gptq-all", "intermediate_size", 512),
+    ("cases/modelopt-nvfp4-config", "quantization_config.group_size", 32),
+    ("cases/modelopt-nvfp4-config", "quantization_config.quant_algo", GONE),
+    ("cases/modelopt-nvfp4-config", "intermediate_size", 512),
+    ("cases/ct-dflash2-fp8dyn_seed", "quantization_config.kv_cache_scheme", "fp8"),
+]
+
+
+@pytest.mark.parametrize(("name", "path", "wrong"), DAMAGED)
+def test_one_key_of_a_good_config(name: str, path: str, wrong: object, tmp_path: Path) -> None:
+    """Lost or set otherwise, it comes back as it was, and nothing else changes."""
+    source = materialize(FIXTURES / name, tmp_path / "draft")
+    file = source / "config.json"
+    config = json.loads(file.read_text())
+    *above, key = path.split(".")
+    holder = config
+    for each in above:
+        holder = holder[each]
+    right = holder.pop(key)
+    if wrong is not GONE:
+        holder[key] = wrong
+    file.write_text(json.dumps(config, indent=1))
+    fixed = fix(Request(str(source), NEXT))
+    assert fixed.outcome in ("mended", "harmful") and fixed.after is not None
+    # What is null and what is not there are one thing to the engine.
+    assert [(edit.key, None if edit.new is ABSENT else edit.new) for edit in fixed.edits] == [(path, right)]
+
+
+@pytest.mark.parametrize("key", ["config_groups", "config_groups.FP8_DYNAMIC"])
+def test_groups_that_are_lost_are_told_by_the_tensors(key: str, tmp_path: Path) -> None:
+    source = materialize(FIXTURES / "cases/ct-dflash2-fp8dyn_seed", tmp_path / "draft")
+    file = source / "config.json"
+    config = json.loads(file.read_text())
+    own = config["quantization_config"]
+    outer, _, inner = key.partition(".")
+    lost = own[outer].pop(inner) if inner else own.pop(outer)["FP8_DYNAMIC"]
+    file.write_text(json.dumps(config, indent=1))
+    fixed = fix(Request(str(source), NEXT))
+    assert fixed.outcome in ("mended", "harmful")
+    (group,) = json.loads(fixed.new)["quantization_config"]["config_groups"].values()
+    assert group["weights"]["strategy"] == lost["weights"]["strategy"]
+    assert {edit.path[1] for edit in fixed.edits} <= {"config_groups", "ignore"}
+
+
+def test_a_gptq_config_that_is_lost(tmp_path: Path) -> None:
+    """Bits and groups by the shapes; what no tensor tells is said to be a guess."""
+    source = materialize(FIXTURES / "cases/gptq-all", tmp_path / "draft")
+    file = source / "config.json"
+    config = json.loads(file.read_text())
+    lost = config.pop("quantization_config")
+    file.write_text(json.dumps(config, indent=1))
+    fixed = fix(Request(str(source), NEXT))
+    told = {edit.path[-1]: edit.new for edit in fixed.edits}
+    assert told == {key: lost[key] for key in ("quant_method", "bits", "group_size", "sym", "desc_act")}
+    assert {edit.path[-1] for edit in fixed.edits if edit.doubt} == {"sym", "desc_act"}
 
 
 def test_a_selector_without_its_top_k(tmp_path: Path) -> None:
