@@ -20,6 +20,7 @@ def command(
     gpu: options.Card = DEFAULT_CARD,
     attention_backend: options.AttentionBackend = None,
     write: options.Write = False,
+    accept_loss: options.AcceptLoss = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as one JSON object.")] = False,
 ) -> None:
     """Propose the smallest change of config.json with which the deciding engines load the checkpoint."""
@@ -33,8 +34,8 @@ def command(
     gating = frozenset(ENGINES if "all" in (engine or ()) else engine or [DEFAULT])
     options.one_rank(gating, tp)
     conditions = Conditions(tp, CARDS[gpu], quantization, attention_backend)
-    fixed = fix(Request(source, gating, conditions, revision=revision))
-    if write and fixed.outcome == "mended":
+    fixed = fix(Request(source, gating, conditions, revision=revision), accept_loss)
+    if write:
         fixed = write_fix(fixed)
     if as_json:
         write_out(fix_json.render(fixed))

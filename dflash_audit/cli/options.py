@@ -257,6 +257,14 @@ Write = Annotated[
     bool,
     typer.Option("--write", help="Write the change, and keep the original beside it (config.json.orig)."),
 ]
+AcceptLoss = Annotated[
+    bool,
+    typer.Option(
+        "--accept-loss",
+        help="Offer a change too with which an engine that does not decide, and that refuses the checkpoint"
+        " now, would load it and lose a part of it.",
+    ),
+]
 Rule = Annotated[str, typer.Argument(parser=_rule, metavar="RULE", help="A rule's name.")]
 
 

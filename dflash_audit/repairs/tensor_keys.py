@@ -1,5 +1,6 @@
 """Keys that the tensors prove: sizes, head counts, convolutions, selector, heads, biases and sinks."""
 
+import json
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -76,7 +77,7 @@ def _of_subject(draft: Draft, subject: Subject) -> Proposal:
             draft.raw,
             _path(clue.place, clue.key),
             clue.told,
-            f"{clue.evidence} {clue.key} {clue.told}.",
+            f"{clue.evidence} {clue.key} {json.dumps(clue.told)}.",
             doubt,
         )
         for clue in wrong
