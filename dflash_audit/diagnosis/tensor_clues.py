@@ -25,7 +25,8 @@ class Clue:
     """What the tensors tell about a key: `evidence` says which.
 
     `place` is the object that holds the key, empty for the top of config.json;
-    `read` what the engine reads there, None for nothing.
+    `read` what the engine reads there, None for nothing; `besides` is what the told value
+    takes beside it, as the rest of a sentence.
     """
 
     place: str
@@ -33,6 +34,7 @@ class Clue:
     told: float | bool | str
     read: Any
     evidence: str
+    besides: str = ""
 
     @property
     def path(self) -> str:
@@ -142,11 +144,28 @@ def _biases(draft: Draft) -> Iterator[Clue]:
     read = bool(draft.config.get("attention_bias", False))
     biases = _matching(draft, LAYER + r"self_attn\.(q|k|v|o|qkv)_proj\.bias", 1)
     if biases:
-        yield Clue("", "attention_bias", True, read, _made_with(biases[0]))
+        yield Clue("", "attention_bias", True, read, _made_with(biases[0]), _lacking_biases(biases))
     elif _matching(draft, LAYER + r"self_attn\..*", 2):
         yield Clue(
             "", "attention_bias", False, read, "The projections of the attention have no biases, which is"
         )
+
+
+BIASED: Final = {"qkv": ("q_proj", "k_proj", "v_proj"), "q": ("q_proj",), "k": ("k_proj",), "v": ("v_proj",)}
+"""Projection before `_proj.bias` -> those whose bias it holds; any other its own."""
+
+
+def _lacking_biases(biases: list[Tensor]) -> str:
+    """The biases that the engine builds by the same key, and that are not on disk."""
+    stored = {name.rpartition(".")[0].rpartition(".")[2] for name in (tensor.name for tensor in biases)}
+    held = {shard for name in stored for shard in BIASED.get(name.removesuffix("_proj"), (name,))}
+    lacking = [f"{name}.bias" for name in ("q_proj", "k_proj", "v_proj", "o_proj") if name not in held]
+    if not lacking:
+        return ""
+    return (
+        f", and add {' and '.join(lacking)} to each layer, as zeros, which change nothing: the engine builds"
+        " what it builds of these by one key"
+    )
 
 
 def _sinks(draft: Draft) -> Iterator[Clue]:

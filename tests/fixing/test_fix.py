@@ -179,6 +179,17 @@ def test_what_no_config_mends(name: str, tmp_path: Path) -> None:
     assert fixed.exit_code == 1
 
 
+def test_a_bias_that_the_same_key_builds_is_asked_for(tmp_path: Path) -> None:
+    """q, k and v have biases, o has none, and one key builds all: the audit and the repair say the same."""
+    fixed = mended("cases/bias-unannounced", tmp_path)
+    assert fixed.outcome == "not-enough" and fixed.after is not None
+    (left,) = (f for f in fixed.after.findings if f.engine == "sglang-next" and f.severity == "error")
+    assert left.subject == "layers.0-1.self_attn.o_proj.bias" and left.hint is not None
+    assert "as zeros, which change nothing" in left.hint
+    before = (f.hint or "" for f in fixed.before.findings if f.rule == "key-against-tensors")
+    assert all("add o_proj.bias to each layer, as zeros, which change nothing" in hint for hint in before)
+
+
 @pytest.mark.parametrize("name", HARMFUL)
 def test_no_change_that_another_engine_would_lose_tensors_over(name: str, tmp_path: Path) -> None:
     fixed = mended(name, tmp_path)
