@@ -137,6 +137,8 @@ CUDA: Final = re.compile(r"cuda:(0|[1-9][0-9]{0,2})")
 
 def _device(name: str) -> str:
     name = name.lower()
+    if name in ("gpu", "nvidia"):
+        raise typer.BadParameter(f"{name} is no device. Did you mean cuda? Known: auto, cpu, cuda, cuda:N.")
     return name if CUDA.fullmatch(name) else _known(name, ("auto", "cpu", "cuda", "cuda:N"), "device")
 
 

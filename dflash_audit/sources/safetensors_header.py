@@ -68,7 +68,7 @@ def header_length(start: bytes, file_size: int, file: str) -> int:
     reason = None
     length = int.from_bytes(start[:PREFIX], "little")
     if start.startswith(b"version "):
-        reason = "a Git LFS pointer, not the file that it stands for"
+        reason = "a Git LFS pointer, not the file that it stands for: fetch that with `git lfs pull`"
     elif len(start) < PREFIX or file_size < PREFIX:
         reason = f"{file_size} bytes are too few for a safetensors file"
     elif length > MAX_HEADER:
