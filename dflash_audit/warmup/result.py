@@ -32,8 +32,8 @@ class Source:
     """A module out of which non-finite numbers came although only finite ones went in.
 
     `unfilled` are the parameters, or `parameter[shard]`, that it reads and nothing
-    fills; `tensors` the parameters that the checkpoint itself filled with
-    non-finite numbers. With neither, its arithmetic left the dtype's range.
+    fills; `tensors` the tensors on disk that are not finite themselves (a parameter where
+    only its cast is not). With neither, its arithmetic left the dtype's range.
     """
 
     module: str
