@@ -61,7 +61,7 @@ class Death:
 class Drift:
     """How far one matrix of a linear is from the same of the other draft.
 
-    `matrix` is the module, of a fused one with its shard. A kernel multiplies
+    `matrix` is the module on disk, of a fused one a shard's. A kernel multiplies
     `numbers` of so many `bits`, of which `width` in a row share a scale. `error` is
     the norm of the difference over that of the other. `gain` is the worst row's
     ratio of the two, `group` that of the worst group (both 1.0 where the scales
