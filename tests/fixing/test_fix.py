@@ -77,6 +77,8 @@ SPELLED = (
     "cases/ct-ignore-gate-up-fused-spelling",
     "cases/ct-ignore-unanchored",
     "fuzz/fuzz-108",
+    "fuzz/fuzz-163",
+    "fuzz/fuzz-224",
     "published/qwen3.8-27b-dflash2-w4a16-fc16",
     "random/laguna-w8a8-01",
     "rules/dead-target-entry/bad-path-of-a-model",
