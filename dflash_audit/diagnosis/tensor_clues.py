@@ -3,6 +3,7 @@
 A value is told only where all tensors of a kind agree on it.
 """
 
+import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -131,7 +132,8 @@ def _lilicorr(draft: Draft) -> Iterator[Clue]:
     wide = r"lilicorr\.layers\.\d+\.mlp\.up_proj\.weight"
     for up in _matching(draft, wide, 2)[:1]:
         read = draft.inner.get("lilicorr_mlp_ratio")
-        if hidden and (not isinstance(read, int | float) or int(hidden * read) != up.shape[0]):
+        finite = isinstance(read, int | float) and math.isfinite(read)
+        if hidden and not (finite and int(hidden * read) == up.shape[0]):
             yield Clue(INNER, "lilicorr_mlp_ratio", up.shape[0] / hidden, read, _made_with(up))
     layers = {m[1] for name in draft.tensors if (m := re.match(r"lilicorr\.layers\.(\d+)\.", name))}
     if layers and layers == set(map(str, range(len(layers)))):

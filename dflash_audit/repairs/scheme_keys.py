@@ -25,7 +25,7 @@ def propose(facts: Facts) -> Iterator[Proposal]:
     own = config.get(OWN)
     if not isinstance(own, Mapping):
         return
-    if own.get("quant_method") in FLAT:
+    if own.get("quant_method") in [*FLAT]:
         for scheme in told_schemes(facts):
             yield tuple(_flat(facts, own, scheme.config, scheme.why))
         return
