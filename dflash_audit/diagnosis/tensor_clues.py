@@ -132,8 +132,8 @@ def _lilicorr(draft: Draft) -> Iterator[Clue]:
     wide = r"lilicorr\.layers\.\d+\.mlp\.up_proj\.weight"
     for up in _matching(draft, wide, 2)[:1]:
         read = draft.inner.get("lilicorr_mlp_ratio")
-        finite = isinstance(read, int | float) and math.isfinite(read)
-        if hidden and not (finite and int(hidden * read) == up.shape[0]):
+        ratio = read if isinstance(read, int | float) and math.isfinite(read) else 0
+        if hidden and int(hidden * ratio) != up.shape[0]:
             yield Clue(INNER, "lilicorr_mlp_ratio", up.shape[0] / hidden, read, _made_with(up))
     layers = {m[1] for name in draft.tensors if (m := re.match(r"lilicorr\.layers\.(\d+)\.", name))}
     if layers and layers == set(map(str, range(len(layers)))):
