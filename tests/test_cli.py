@@ -174,6 +174,12 @@ def test_a_class_that_is_not_replayed_is_skipped_and_does_not_fail(tmp_path: Pat
     assert any("Lfm2DSparkDraftModel" in skip["reason"] for skip in said["skips"])
 
 
+def test_a_gpu_is_called_cuda() -> None:
+    done = run(str(SEED), "--warmup", "--device", "gpu")
+    assert done.returncode == 2
+    assert "Did you mean cuda?" in " ".join(done.stderr.replace("│", " ").split())
+
+
 def test_tree_shows_what_happens_to_each_parameter() -> None:
     done = run("tree", str(SEED), "--engine", "sglang-0.5.23")
     lines = done.stdout.splitlines()
@@ -182,6 +188,7 @@ def test_tree_shows_what_happens_to_each_parameter() -> None:
     assert "asked as 'qkv_proj'" in lines[qkv]
     assert "UNFILLED" in lines[qkv + 1]
     assert any(line.startswith("DROPPED  fc.weight_packed") for line in lines)
+    assert lines[0] == str(SEED)
     assert "UNFILLED" not in run("tree", str(SEED)).stdout
 
 

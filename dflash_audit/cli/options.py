@@ -340,6 +340,14 @@ ReviewFormat = Annotated[
 SchemaName = Annotated[
     str, typer.Argument(parser=_schema, metavar="NAME", help=f"Of what: {', '.join(SCHEMAS)}.")
 ]
+AcceptLoss = Annotated[
+    bool,
+    typer.Option(
+        "--accept-loss",
+        help="Offer a change too with which an engine that does not decide, and that refuses the checkpoint"
+        " now, would load it and lose a part of it.",
+    ),
+]
 Rule = Annotated[str, typer.Argument(parser=_rule, metavar="RULE", help="A rule's name.")]
 
 

@@ -37,6 +37,7 @@ LAYOUT_RULES: Final = (
     "aux-layer-ids",
     "key-twice",
     "missing-key",
+    "broken-number",
     "unread-key",
     "unused-window",
     "anchor-first",

@@ -423,7 +423,8 @@ def test_every_bad_shard_is_named(hub: FakeHub, tmp_path: Path) -> None:
     assert error["kind"] == "malformed-header"
     assert error["message"] == (
         "org/draft: 3 of 4 weight files cannot be read:"
-        f" {first}, {second}: a Git LFS pointer, not the file that it stands for;"
+        f" {first}, {second}: a Git LFS pointer, not the file that it stands for (`git lfs pull` fetches"
+        " that);"
         f" {third}: {INDEX} names it, and it is not there"
     )
 
