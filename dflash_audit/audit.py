@@ -4,6 +4,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from dflash_audit.bounded_match import own_budget
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.engines import DEFAULT, ENGINES, LIVE, engine
 from dflash_audit.errors import Unreadable
@@ -39,6 +40,11 @@ class Request:
 
 def audit(request: Request) -> Report:
     """Audit one checkpoint. What keeps it from being read, or from being run, is the report's `error`."""
+    with own_budget():
+        return _audit(request)
+
+
+def _audit(request: Request) -> Report:
     try:
         checkpoint, runs = _replay(request)
     except Unreadable as unreadable:

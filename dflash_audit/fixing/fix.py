@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Final, Literal
 
 from dflash_audit.audit import Request, audit
+from dflash_audit.bounded_match import own_budget
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.engines import ENGINES, LIVE, engine
 from dflash_audit.errors import Unreadable
@@ -90,7 +91,8 @@ def fix(request: Request) -> Fix:
     if not any(before.verdict(run) == "fail" for run in before.runs if run.engine in before.gating):
         return Fix("nothing-to-mend", before)
     try:
-        return _mend(request, before, before.checkpoint)
+        with own_budget():
+            return _mend(request, before, before.checkpoint)
     except Unreadable as error:
         return Fix("no-change", before, error=error)
 

@@ -1,0 +1,34 @@
+"""The process that matches patterns which might not come to an end; it imports the standard library alone.
+
+Each line of its input asks: a JSON list of a pattern, a name, and whether the whole name must match. Each
+line of its output answers: an object with `found`, or with `refused`, why Python does not compile the
+pattern, and `syntax`, whether it is `re.error` that says so. Its argument are the seconds of the CPU that it
+has: the system ends it then, in the middle of a match.
+"""
+
+import json
+import re
+import resource
+import sys
+from typing import Any
+
+
+def main() -> None:
+    seconds = int(sys.argv[1])
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    for line in sys.stdin.buffer:
+        print(json.dumps(_answer(*json.loads(line))), flush=True)
+
+
+def _answer(pattern: str, name: str, whole: bool) -> dict[str, Any]:
+    try:
+        match = (re.fullmatch if whole else re.match)(pattern, name)
+    except re.error as error:
+        return {"refused": str(error), "syntax": True}
+    except (OverflowError, RecursionError, MemoryError) as error:
+        return {"refused": str(error) or type(error).__name__, "syntax": False}
+    return {"found": match is not None}
+
+
+main()

@@ -1,0 +1,41 @@
+"""A checkpoint's folder in memory, as `sources.reading.Folder` describes one."""
+
+import posixpath
+from collections.abc import Mapping, Sequence
+
+from dflash_audit.errors import Unreadable
+from dflash_audit.sources.checkpoint import Origin
+from dflash_audit.sources.safetensors_header import PREFIX, header_length, parse_header
+from dflash_audit.sources.weight_files import WeightFile
+
+
+class MemoryFolder:
+    """Files by their paths. `asked` are the paths that a reader looked for or read."""
+
+    def __init__(self, files: Mapping[str, bytes], name: str = "draft") -> None:
+        self.origin = Origin("local", name)
+        self.name = name
+        self.names = sorted({top + slash for top, slash, _ in (path.partition("/") for path in files)})
+        self.asked: list[str] = []
+        self._files = files
+
+    def holds(self, path: str) -> bool:
+        self.asked.append(path)
+        return posixpath.normpath(path) in self._files
+
+    def read_small(self, names: Sequence[str]) -> list[bytes]:
+        self.asked.extend(names)
+        return [self._files[name] for name in names]
+
+    def read_headers(self, names: Sequence[str]) -> list[WeightFile | Unreadable]:
+        self.asked.extend(names)
+        return [self._read_header(name) for name in names]
+
+    def _read_header(self, name: str) -> WeightFile | Unreadable:
+        content, told = self._files[name], f"{self.name}/{name}"
+        try:
+            length = header_length(content[:PREFIX], len(content), told)
+            header = parse_header(content[PREFIX : PREFIX + length], len(content), told)
+        except Unreadable as error:
+            return error
+        return WeightFile(name, len(content), PREFIX + length, header)
