@@ -18,7 +18,7 @@ class Endless(Refused):
     """The engine tries to match `pattern` against a module's name, and does not come to an end."""
 
     def __init__(self, pattern: str, name: str) -> None:
-        super().__init__(f"matching the pattern {pattern!r} against {name!r} does not end in a reasonable time")
+        super().__init__(f"matching {pattern!r} against {name!r} does not end within seconds")
         self.pattern = pattern
 
 

@@ -10,14 +10,18 @@ from dflash_audit.sources.weight_files import WeightFile
 
 
 class MemoryFolder:
-    """Files by their paths. `asked` are the paths that a reader looked for or read."""
+    """Files by their paths. `asked` are the paths that a reader looked for or read.
 
-    def __init__(self, files: Mapping[str, bytes], name: str = "draft") -> None:
-        self.origin = Origin("local", name)
-        self.name = name
+    `missing` are bytes that a file has beside those given: data that nobody reads.
+    """
+
+    def __init__(self, files: Mapping[str, bytes], missing: Mapping[str, int] | None = None) -> None:
+        self.origin = Origin("local", "draft")
+        self.name = "draft"
         self.names = sorted({top + slash for top, slash, _ in (path.partition("/") for path in files)})
         self.asked: list[str] = []
         self._files = files
+        self._missing = missing or {}
 
     def holds(self, path: str) -> bool:
         self.asked.append(path)
@@ -33,9 +37,10 @@ class MemoryFolder:
 
     def _read_header(self, name: str) -> WeightFile | Unreadable:
         content, told = self._files[name], f"{self.name}/{name}"
+        size = len(content) + self._missing.get(name, 0)
         try:
-            length = header_length(content[:PREFIX], len(content), told)
-            header = parse_header(content[PREFIX : PREFIX + length], len(content), told)
+            length = header_length(content[:PREFIX], size, told)
+            header = parse_header(content[PREFIX : PREFIX + length], size, told)
         except Unreadable as error:
             return error
-        return WeightFile(name, len(content), PREFIX + length, header)
+        return WeightFile(name, size, PREFIX + length, header)

@@ -1,4 +1,8 @@
-"""The header reader: an input is a whole safetensors file, and the real package is asked as well."""
+"""The header reader, beside the real package: an input is a safetensors file.
+
+After a first byte of 0 it is the file as it is. After any other it is the header alone, which gets its
+length before it and so many bytes of data, less one, behind.
+"""
 
 from safetensors import SafetensorError, deserialize
 
@@ -8,6 +12,9 @@ from dflash_audit.sources.safetensors_header import PREFIX, header_length, parse
 
 def check(data: bytes) -> None:
     """Refused in one printable line, or read as safetensors itself reads it; both or neither refuse."""
+    kind, data = data[:1], data[1:]
+    if kind > b"\0":
+        data = len(data).to_bytes(PREFIX, "little") + data + bytes(kind[0] - 1)
     try:
         length = header_length(data[:PREFIX], len(data), "f")
         ours = parse_header(data[PREFIX : PREFIX + length], len(data), "f").layout

@@ -41,7 +41,7 @@ class WeightFile:
 
 
 def parse_index(raw: bytes, file: str) -> WeightMap:
-    """Parse an index; raises `Unreadable` (bad-index), also for a path out of its folder."""
+    """Parse an index; raises `Unreadable` (bad-index), also for a path out of its folder, or with a NUL."""
     weight_map = parse_object(raw, "bad-index", file).get("weight_map")
     if not isinstance(weight_map, dict) or not all(isinstance(name, str) for name in weight_map.values()):
         raise Unreadable("bad-index", file, "no weight_map of file names")
@@ -177,7 +177,9 @@ def _consolidated_and_model(found: Sequence[str]) -> bool:
 
 
 def _outside(name: str) -> bool:
-    return posixpath.isabs(name) or posixpath.normpath(name).startswith("..")
+    """Whether no file of the folder has this name."""
+    top = posixpath.normpath(name).partition("/")[0]
+    return posixpath.isabs(name) or top == ".." or "\0" in name
 
 
 def _listed(names: Sequence[str]) -> str:
