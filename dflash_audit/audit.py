@@ -40,8 +40,14 @@ class Request:
 
 def audit(request: Request) -> Report:
     """Audit one checkpoint. What keeps it from being read, or from being run, is the report's `error`."""
-    with own_budget():
-        return _audit(request)
+    try:
+        with own_budget():
+            return _audit(request)
+    except (MemoryError, RecursionError) as error:
+        # Whatever holds so much or is so deep: the limits of the readers leave no draft that is.
+        told = "nested too deep" if isinstance(error, RecursionError) else "more than there is memory for"
+        unreadable = Unreadable("too-large", request.source, told)
+        return Report(origin(request.source, request.revision), error=unreadable)
 
 
 def _audit(request: Request) -> Report:

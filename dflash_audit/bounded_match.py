@@ -2,7 +2,7 @@
 
 A pattern can be written so that Python tries for hours (`(a+)+$`). One that cannot, by a bound on what it
 may try, is matched here, as nearly every pattern is. Any other is matched in a process of its own, started
-when the first one comes, which has a limited time of the CPU for all of them.
+when the first one comes, which has a limited time of the CPU for each and for all of them.
 """
 
 import json
@@ -15,19 +15,25 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Final
 
-CPU_SECONDS: Final = 5
-"""What all the patterns of an audit that are not matched here may take together."""
+MATCH_SECONDS: Final = 5
+"""Most time of the CPU that one match in the process may take: what takes longer is endless."""
+
+ALL_SECONDS: Final = 15
+"""Most that all of an audit may take together."""
+
+ASKING: Final = 0.0005
+"""Seconds that it takes to ask the process."""
 
 MOST_WAYS: Final = 10**6
 """Most ways of a match that is tried here: some 20 ms."""
 
 MOST_WAYS_IN_ALL: Final = 5 * 10**8
-"""Of all matches of an audit together: some 10 s at the very worst. What comes after is matched in the process."""
+"""Of all matches of an audit together: some 10 s at the very worst. Any more are for the process."""
 
 WAYS_TO_COMPILE: Final = 300
 """What a letter of a pattern costs to compile, in ways of a match."""
 
-KEPT: Final = 512
+KEPT: Final = 20_000
 """Most compiled patterns that are kept."""
 
 MOST_CHOICES: Final = 100
@@ -40,7 +46,11 @@ UNBOUNDED: Final = re.compile(r"\)[*+{]|\(\?(?!:|=|!|<[=!]|P?<\w+>)")
 
 
 class Runaway(Exception):
-    """The patterns did not come to an end in their time, with this one in hand."""
+    """The match does not come to an end in its time."""
+
+
+class Spent(Exception):
+    """The audit's matches have had all their time, whatever this one would take."""
 
 
 class NotAPattern(Exception):
@@ -58,10 +68,11 @@ class Budget:
         self._left = MOST_WAYS_IN_ALL
         self._compiled: dict[str, re.Pattern[str]] = {}
         self._child: _Child | None = None
-        self._spent = False
+        self._seconds: float = ALL_SECONDS
+        self._endless: set[str] = set()
 
     def matches(self, pattern: str, name: str, whole: bool) -> bool:
-        """`re.match`, or with `whole` `re.fullmatch`; raises `Runaway` and `NotAPattern`."""
+        """`re.match`, or with `whole` `re.fullmatch`; raises `Runaway`, `Spent` and `NotAPattern`."""
         cost = ways(pattern, len(name))
         if pattern not in self._compiled:
             cost += WAYS_TO_COMPILE * len(pattern)
@@ -90,39 +101,42 @@ class Budget:
         return found
 
     def _in_child(self, pattern: str, name: str, whole: bool) -> bool:
-        if self._spent:
+        if pattern in self._endless:
             raise Runaway
+        if self._seconds <= 0:
+            raise Spent
         if self._child is None:
             self._child = _Child()
         answer = self._child.ask(pattern, name, whole)
         if answer is None:
-            self._spent = True
+            self._child.close()
+            self._child = None
+            self._seconds -= MATCH_SECONDS
+            self._endless.add(pattern)
             raise Runaway
+        self._seconds -= answer["took"] + ASKING
         if "refused" in answer:
             raise NotAPattern(answer["refused"], syntax=answer["syntax"])
         return bool(answer["found"])
 
 
 class _Child:
-    """The process; it ends when its time is spent, or with this one."""
+    """The process; it ends when a match takes too long, or with this one."""
 
     def __init__(self) -> None:
         import subprocess  # only here: nearly every audit does without
 
         # Isolated and without site packages: it needs the standard library alone, and starts sooner so.
-        command = [sys.executable, "-I", "-S", str(CHILD), str(CPU_SECONDS)]
+        command = [sys.executable, "-I", "-S", str(CHILD), str(MATCH_SECONDS)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def ask(self, pattern: str, name: str, whole: bool) -> dict[str, Any] | None:
         """Its answer, as `bounded_match_child` describes it; None where it is gone."""
         asked, answered = self._process.stdin, self._process.stdout
         assert asked is not None and answered is not None  # both are pipes
-        try:
-            asked.write(json.dumps([pattern, name, whole]).encode() + b"\n")
-            asked.flush()
-            line = answered.readline()
-        except BrokenPipeError:
-            return None
+        asked.write(json.dumps([pattern, name, whole]).encode() + b"\n")
+        asked.flush()
+        line = answered.readline()
         return dict(json.loads(line)) if line.endswith(b"\n") else None
 
     def close(self) -> None:
@@ -148,7 +162,7 @@ def own_budget() -> Iterator[None]:
 def bounded_match(pattern: str, name: str, whole: bool = False) -> bool:
     """Whether `re.match` of a pattern finds something in a name, or with `whole` `re.fullmatch`.
 
-    Raises `Runaway` where the audit's budget ends before the match does, and `NotAPattern`.
+    Raises `Runaway` where it would take too long, `Spent` where there is no time left, and `NotAPattern`.
     """
     budget = _CURRENT.get(None)
     if budget is not None:

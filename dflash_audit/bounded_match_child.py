@@ -2,23 +2,27 @@
 
 Each line of its input asks: a JSON list of a pattern, a name, and whether the whole name must match. Each
 line of its output answers: an object with `found`, or with `refused`, why Python does not compile the
-pattern, and `syntax`, whether it is `re.error` that says so. Its argument are the seconds of the CPU that it
-has: the system ends it then, in the middle of a match.
+pattern, and `syntax`, whether it is `re.error` that says so; `took` are the seconds of the CPU. Its argument
+is how many a match may take: the system ends the process then, in the middle of it.
 """
 
 import json
 import re
 import resource
 import sys
+from math import ceil
+from time import process_time
 from typing import Any
 
 
 def main() -> None:
     seconds = int(sys.argv[1])
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     for line in sys.stdin.buffer:
-        print(json.dumps(_answer(*json.loads(line))), flush=True)
+        began = process_time()
+        resource.setrlimit(resource.RLIMIT_CPU, (ceil(began) + seconds, resource.RLIM_INFINITY))
+        answer = _answer(*json.loads(line))
+        print(json.dumps({**answer, "took": process_time() - began}), flush=True)
 
 
 def _answer(pattern: str, name: str, whole: bool) -> dict[str, Any]:

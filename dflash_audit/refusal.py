@@ -14,6 +14,14 @@ class Refused(Exception):
         self.reason = reason
 
 
+class NoPattern(Refused):
+    """Python does not compile a pattern: it raises `re.error` with `syntax`, without it OverflowError."""
+
+    def __init__(self, reason: str, syntax: bool) -> None:
+        super().__init__(reason)
+        self.syntax = syntax
+
+
 class Endless(Refused):
     """The engine tries to match `pattern` against a module's name, and does not come to an end."""
 

@@ -11,10 +11,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from fuzzing import matcher  # noqa: F401 # patterns that might not come to an end count as endless
-from fuzzing.draw import Draw
-from fuzzing.folder import MemoryFolder
-
 from dflash_audit.bounded_match import own_budget
 from dflash_audit.dtypes import BITS
 from dflash_audit.engine_run import Conditions
@@ -27,6 +23,9 @@ from dflash_audit.judge import judge
 from dflash_audit.report import Report
 from dflash_audit.sources.checkpoint import CONFIG, Checkpoint
 from dflash_audit.sources.reading import read_folder
+from fuzzing import matcher  # noqa: F401 # patterns that might not come to an end count as endless
+from fuzzing.draw import Draw
+from fuzzing.folder import MemoryFolder
 
 CASES: Final = Path(__file__).parents[1] / "fixtures" / "cases"
 HF_QUANT_CONFIG: Final = "hf_quant_config.json"
@@ -42,32 +41,37 @@ def _deep(depth: int) -> Any:
 
 
 NUMBERS: Final = (
-    0, 1, 2, 3, -1, 64, 2**31, 2**63, 2**64, 10**9, 10**19, 10**400, 10**4200, 0.5, -0.0, 1e308, math.nan, math.inf, -math.inf,
+    0, 1, 2, 3, -1, 64, 2**31, 2**63, 2**64, 10**9, 10**19, 10**400, 10**4200, 0.5, -0.0, 1e308, math.nan,
+    math.inf, -math.inf,
 )  # fmt: skip
 TEXTS: Final = (
-    "", "1", "1_000", "1e5", "nan", "a" * 5000, "\x1b[31m", "\ud800", "::error::x", "\n", "\0", "<script>", "|",
-    "re:(a+)+$", "re:[", "re:.*", "../../x", "Linear", "layers.0.self_attn.q_proj", "bfloat16", "sliding_attention",
-    "int", "float", "channel", "group", "tensor", "block", "group_0", "static", "auto", "FP8", "NVFP4", "fp8", "awq",
-    "gptq", "modelopt", "compressed-tensors", "auto-round", "w8a8_int8", "qwen3", "llama", "DFlashDraftModel", "yarn",
-    "LiLiCorrDraftModel", "Qwen3DSparkModel", "DFlash2DraftModel", "DFlashLagunaForCausalLM", "dynamic", "linear",
+    "", "1", "1_000", "1e5", "nan", "a" * 5000, "\x1b[31m", "\ud800", "::error::x", "\n", "\0", "<script>",
+    "|", "re:(a+)+$", "re:[", "re:.*", "../../x", "Linear", "layers.0.self_attn.q_proj", "bfloat16",
+    "sliding_attention", "int", "float", "channel", "group", "tensor", "block", "group_0", "static", "auto",
+    "FP8", "NVFP4", "fp8", "awq", "gptq", "modelopt", "compressed-tensors", "auto-round", "w8a8_int8",
+    "qwen3", "llama", "DFlashDraftModel", "yarn", "LiLiCorrDraftModel", "Qwen3DSparkModel",
+    "DFlash2DraftModel", "DFlashLagunaForCausalLM", "dynamic", "linear",
 )  # fmt: skip
 OTHERS: Final = (
-    None, True, False, [], {}, [None], [[]], {"": {}}, {"__float__": "NaN"}, [0, 1], [-1], [10**9], ["", ""], _deep(50),
-    _deep(150), ["re:(a+)+$"] * 3, ["full_attention", "sliding_attention"], {"rope_type": "yarn", "factor": 1e308},
-    {"dtype": "bfloat16"}, [1, "a", None],
+    None, True, False, [], {}, [None], [[]], {"": {}}, {"__float__": "NaN"}, [0, 1], [-1], [10**9],
+    ["", ""], _deep(50), _deep(150), ["re:(a+)+$"] * 3, ["full_attention", "sliding_attention"],
+    {"rope_type": "yarn", "factor": 1e308}, {"dtype": "bfloat16"}, [1, "a", None],
 )  # fmt: skip
 VALUES: Final = (*NUMBERS, *TEXTS, *OTHERS)
 KEYS: Final = (
-    "num_hidden_layers", "hidden_size", "head_dim", "vocab_size", "intermediate_size", "num_attention_heads",
-    "num_key_value_heads", "layer_types", "sliding_window", "use_sliding_window", "rope_parameters", "rope_scaling",
-    "rope_theta", "dflash_config", "block_size", "target_layer_ids", "mask_token_id", "num_target_layers", "model_type",
-    "architectures", "quantization_config", "compression_config", "dtype", "torch_dtype", "num_labels", "id2label",
-    "attention_bias", "hidden_act", "rms_norm_eps", "max_position_embeddings", "auto_map", "text_config", "eos_token_id",
-    "tie_word_embeddings", "attention_sink_bias", "conv_kernel_size", "conv_group_size", "selector_rank", "max_window_layers",
-    "ignore", "config_groups", "targets", "weights", "input_activations", "num_bits", "group_size", "strategy", "symmetric",
-    "actorder", "block_structure", "kv_cache_scheme", "sparsity_config", "format", "quant_method", "quant_algo", "bits", "sym",
-    "desc_act", "zero_point", "modules_to_not_convert", "ignored_layers", "weight_block_size", "activation_scheme", "dynamic",
-    "extra_config", "exclude_modules", "quantized_layers", "dflash", "partial_rotary_factor", "quantization",
+    "num_hidden_layers", "hidden_size", "head_dim", "vocab_size", "intermediate_size",
+    "num_attention_heads", "num_key_value_heads", "layer_types", "sliding_window", "use_sliding_window",
+    "rope_parameters", "rope_scaling", "rope_theta", "dflash_config", "block_size", "target_layer_ids",
+    "mask_token_id", "num_target_layers", "model_type", "architectures", "quantization_config",
+    "compression_config", "dtype", "torch_dtype", "num_labels", "id2label", "attention_bias", "hidden_act",
+    "rms_norm_eps", "max_position_embeddings", "auto_map", "text_config", "eos_token_id",
+    "tie_word_embeddings", "attention_sink_bias", "conv_kernel_size", "conv_group_size", "selector_rank",
+    "max_window_layers", "ignore", "config_groups", "targets", "weights", "input_activations", "num_bits",
+    "group_size", "strategy", "symmetric", "actorder", "block_structure", "kv_cache_scheme",
+    "sparsity_config", "format", "quant_method", "quant_algo", "bits", "sym", "desc_act", "zero_point",
+    "modules_to_not_convert", "ignored_layers", "weight_block_size", "activation_scheme", "dynamic",
+    "extra_config", "exclude_modules", "quantized_layers", "dflash", "partial_rotary_factor",
+    "quantization",
 )  # fmt: skip
 
 
@@ -81,7 +85,9 @@ def check(data: bytes) -> None:
         assert refused.message.isprintable()
         return
     conditions = Conditions(
-        draw.one_of((1, 1, 2, 3, 4)), draw.one_of((90, 100, 80, 75)), draw.one_of((None, None, None, "fp8", "\x1b"))
+        draw.one_of((1, 1, 2, 3, 4)),
+        draw.one_of((90, 100, 80, 75)),
+        draw.one_of((None, None, None, "fp8", "\x1b")),
     )
     written = [FORMATS_IN_TURN[0], draw.one_of(FORMATS_IN_TURN)]
     with own_budget():
@@ -122,7 +128,9 @@ def _cases() -> list[tuple[dict[str, bytes], dict[str, Any]]]:
     found = []
     for folder in sorted(CASES.iterdir()):
         beside = {
-            name: (folder / name).read_bytes() for name in (CONFIG, HF_QUANT_CONFIG) if (folder / name).is_file()
+            name: (folder / name).read_bytes()
+            for name in (CONFIG, HF_QUANT_CONFIG)
+            if (folder / name).is_file()
         }
         found.append((beside, json.loads((folder / "tensors.json").read_text())))
     return found
@@ -149,7 +157,11 @@ def _edit(document: Any, draw: Draw) -> None:
     """One change at a place that is walked to from the root."""
     place = document
     for _ in range(draw.number() % 4):
-        inner = [value for value in (place.values() if isinstance(place, dict) else place) if value and isinstance(value, dict | list)]
+        inner = [
+            value
+            for value in (place.values() if isinstance(place, dict) else place)
+            if value and isinstance(value, dict | list)
+        ]
         if not inner:
             break
         place = draw.one_of(inner)

@@ -1,4 +1,4 @@
-"""Choices out of the bytes of an input, so that a small change of the bytes is a small change of what is made."""
+"""Choices out of the bytes of an input: a small change of the bytes is a small change of what is made."""
 
 from collections.abc import Sequence
 from typing import TypeVar

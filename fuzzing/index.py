@@ -2,11 +2,10 @@
 
 import posixpath
 
-from fuzzing.folder import MemoryFolder
-
 from dflash_audit.errors import Unreadable
 from dflash_audit.sources.reading import read_folder
 from dflash_audit.sources.weight_files import INDEX
+from fuzzing.folder import MemoryFolder
 
 CONFIG = b'{"architectures": ["DFlashDraftModel"], "model_type": "qwen3"}'
 TENSOR = b'{"%s":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'

@@ -9,14 +9,13 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final
 
-from fuzzing.draw import Draw
-
 from dflash_audit import bounded_match
 from dflash_audit.match import regex
 from dflash_audit.quantization import METHODS, reader
 from dflash_audit.quantization.config import Surroundings
 from dflash_audit.refusal import Endless, NotModelled, Refused
 from dflash_audit.tree import FUSED, Linear
+from fuzzing.draw import Draw
 
 NAMES: Final = ("qkv_proj", "layers.0.self_attn.qkv_proj", "fc", "", "layers.1.mlp.gate_up_proj", "o_proj")
 ENTRIES: Final = (
@@ -33,7 +32,27 @@ ENTRIES: Final = (
     "re:(a+)+$",
     "re:[",
 )
-PIECES: Final = (".*", "(", ")", "|", "?", "+", "*", "{2,}", "a", "q_proj", "\\.", "[^.]", "(?:", "(?=", "$", "\\1", "{", "-:", "re:")
+PIECES: Final = (
+    ".*",
+    "(",
+    ")",
+    "|",
+    "?",
+    "+",
+    "*",
+    "{2,}",
+    "a",
+    "q_proj",
+    "\\.",
+    "[^.]",
+    "(?:",
+    "(?=",
+    "$",
+    "\\1",
+    "{",
+    "-:",
+    "re:",
+)
 ODD: Final = (None, 0, 1.5, [], {}, True, [["a"]])
 CONFIG: Final[dict[str, Any]] = {
     "quant_method": "fp8",
@@ -49,7 +68,13 @@ CONFIG: Final[dict[str, Any]] = {
     "config_groups": {
         "group_0": {
             "targets": ["Linear"],
-            "weights": {"num_bits": 4, "type": "int", "strategy": "group", "group_size": 32, "symmetric": True},
+            "weights": {
+                "num_bits": 4,
+                "type": "int",
+                "strategy": "group",
+                "group_size": 32,
+                "symmetric": True,
+            },
         }
     },
 }
@@ -110,7 +135,9 @@ def _same_as_re(pattern: str, name: str) -> None:
 def _ask(method: str, entries: list[Any], name: str, draw: Draw) -> None:
     config = {**CONFIG, "quant_method": method, **{key: entries for key in LISTS}}
     texts: Iterable[str] = [entry for entry in entries if isinstance(entry, str)]
-    config["dynamic"] = config["extra_config"] = {text: draw.one_of(({}, {"bits": 8}, False)) for text in texts}
+    config["dynamic"] = config["extra_config"] = {
+        text: draw.one_of(({}, {"bits": 8}, False)) for text in texts
+    }
     if draw.number() % 2:
         config["config_groups"] = {"group_0": {**CONFIG["config_groups"]["group_0"], "targets": entries}}
     try:

@@ -26,7 +26,13 @@ def main() -> None:
         for path in sorted((CORPUS / name).glob("*")):
             check(path.read_bytes())
     words = Path(__file__).with_name("json.dict")
-    options = [f"-dict={words}", f"-max_total_time={seconds}", f"-max_len={TARGETS[name]}", "-timeout=20", "-rss_limit_mb=2048"]
+    options = [
+        f"-dict={words}",
+        f"-max_total_time={seconds}",
+        f"-max_len={TARGETS[name]}",
+        "-timeout=20",
+        "-rss_limit_mb=2048",
+    ]
     atheris.Setup([sys.argv[0], *options, "-print_final_stats=1", *rest, folder, str(CORPUS / name)], check)
     atheris.Fuzz()
 

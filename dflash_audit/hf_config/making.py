@@ -52,8 +52,8 @@ LONGEST: Final = 100_000
 """Most layers or labels that are listed here: the engine would list any number."""
 
 TOO_DEEP: Final = 10**8
-"""Layers for which no card has the room, whatever their size: a layer has eight parameters at least, and torch
-takes 512 bytes for the smallest (`c10/cuda/CUDACachingAllocator.cpp`, `kMinBlockSize`), which makes 400 GB."""
+"""Layers for which no card has the room, whatever their size: a layer has eight parameters at least, and
+torch takes 512 bytes for the smallest (`CUDACachingAllocator.cpp`, `kMinBlockSize`), which makes 400 GB."""
 
 
 BASE: Final = Behaviour(validate_layer_types=layer_types.validate_with_mtp)

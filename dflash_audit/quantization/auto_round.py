@@ -8,13 +8,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dflash_audit.bounded_match import NotAPattern, Runaway, bounded_match
+from dflash_audit import match
 from dflash_audit.quantization import awq, gptq, marlin
 from dflash_audit.quantization.config import Surroundings
 from dflash_audit.quantization.fp8 import require_capability
 from dflash_audit.quantization.keys import optional, required
 from dflash_audit.quantization.unquantized import dense_linear
-from dflash_audit.refusal import Endless, Refused
+from dflash_audit.refusal import NoPattern, Refused
 from dflash_audit.tree import Linear, Scheme
 
 MIN_CAPABILITY: Final = 60
@@ -207,10 +207,8 @@ def _matches(pattern: str, name: str) -> bool:
     if REGEX_CHARACTERS.isdisjoint(pattern):
         return False
     try:
-        return bounded_match(pattern, name, whole=True)
-    except NotAPattern as error:
+        return match.regex(pattern, name, whole=True)
+    except NoPattern as error:
         if error.syntax:
             return False
-        raise Refused(f"the pattern {pattern!r} is not a regular expression: {error}") from error
-    except Runaway:
-        raise Endless(pattern, name) from None
+        raise

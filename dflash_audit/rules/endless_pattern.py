@@ -1,8 +1,8 @@
 r"""A pattern of the quantization config takes too long to match the name of a layer.
 
 Python tries every way in which a pattern may fit. Where a repeated group repeats something itself, as
-`(a+)+` does, there are twice as many ways with each letter of the name, and a name has thirty. The audit gives
-all the patterns of a checkpoint that might be so five seconds of the CPU together, in a process of their own.
+`(a+)+` does, there are twice as many ways with each letter of the name, and a name has thirty. The audit
+gives a match five seconds of the CPU where a pattern might be so, in a process of its own.
 
 ## Why it matters
 
@@ -11,13 +11,13 @@ the draft, without a word, on one core, for minutes or for years.
 
 ## Example
 
-Before: between `^` and `!` the pattern can share out a name in millions of ways, and none of them ends in `!`.
+Before: there are millions of ways to share out a name among the repetitions, and none of them ends in `!`.
 
-    "ignore": ["re:^((\\w|\\.)+)+!"]
+    "ignore": ["re:((\\w|\\.)+)+!"]
 
 After: nothing is repeated twice.
 
-    "ignore": ["re:^[\\w.]+!"]
+    "ignore": ["re:[\\w.]+!"]
 
 ## How to fix
 

@@ -169,7 +169,7 @@ def parse_object(raw: bytes, kind: str, file: str) -> dict[str, Any]:
 
 
 def parse_shallow(raw: bytes, kind: str, file: str) -> dict[str, Any]:
-    """As `parse_object`, for a file that is walked through: deeper than `MAX_NESTING` it is `Unreadable` too."""
+    """As `parse_object`, for a file that is walked through: `Unreadable` if deeper than `MAX_NESTING`."""
     value = parse_object(raw, kind, file)
     level: list[Any] = [value]
     for _ in range(MAX_NESTING):

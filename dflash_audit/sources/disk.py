@@ -14,7 +14,7 @@ from dflash_audit.sources.safetensors_header import PREFIX, header_length, parse
 from dflash_audit.sources.weight_files import WEIGHTS, WeightFile, other_format
 
 BLOBS: Final = "blobs"
-"""Where huggingface_hub 1.31 keeps files, under their hashes (`file_download.py`), at most two folders below."""
+"""Where huggingface_hub 1.31 keeps files (its `file_download.py`), two folders deep at most."""
 
 
 def read_path(source: str | os.PathLike[str]) -> Checkpoint:
