@@ -121,7 +121,7 @@ def _same_as_re(pattern: str, name: str) -> None:
     for whole, function in ((False, re.match), (True, re.fullmatch)):
         try:
             ours: bool | None = regex(pattern, name, whole)
-        except Endless:
+        except (Endless, NotModelled):
             continue
         except Refused:
             ours = None

@@ -7,6 +7,7 @@ whole model was saved with its draft. The files are sparse.
 import json
 import sys
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,9 +17,6 @@ sys.path.insert(0, str(ROOT / "tests"))
 from materialize import write_zeros  # noqa: E402
 
 from dflash_audit.sources.weight_files import INDEX  # noqa: E402
-
-PER_FILE: Final = 200
-"""Tensors of a file."""
 
 HIDDEN: Final = 64
 HEADS: Final = 4
@@ -49,18 +47,13 @@ NORMS: Final = {
 PER_LAYER: Final = 3 * len(LINEARS) + len(NORMS)
 
 
-def write_large_draft(folder: Path, tensors: int) -> Path:
-    """Write a draft of so many tensors into a folder, two hundred a file, with an index."""
-    layers = max(1, tensors // 10 // PER_LAYER)
-    named = own_tensors(layers)
-    foreign = foreign_tensors()
-    while len(named) < tensors:
-        name, tensor = next(foreign)
-        named[name] = tensor
+def write_large_draft(folder: Path, tensors: int, per_file: int = 200) -> Path:
+    """Write a draft of so many tensors into a folder, so many a file, with an index."""
+    named = tensors_of(tensors)
     folder.mkdir(parents=True)
-    (folder / "config.json").write_text(json.dumps(config(layers), indent=1))
+    (folder / "config.json").write_text(json.dumps(config(layers_of(tensors)), indent=1))
     names = [*named]
-    parts = [names[at : at + PER_FILE] for at in range(0, len(names), PER_FILE)]
+    parts = [names[at : at + per_file] for at in range(0, len(names), per_file)]
     weight_map = {}
     for number, part in enumerate(parts, 1):
         file = f"model-{number:05}-of-{len(parts):05}.safetensors"
@@ -68,6 +61,17 @@ def write_large_draft(folder: Path, tensors: int) -> Path:
         weight_map.update(dict.fromkeys(part, file))
     (folder / INDEX).write_text(json.dumps({"metadata": {}, "weight_map": weight_map}))
     return folder
+
+
+def layers_of(tensors: int) -> int:
+    """The draft's layers: a tenth of so many tensors."""
+    return max(1, tensors // 10 // PER_LAYER)
+
+
+def tensors_of(tensors: int) -> Tensors:
+    """So many of them: the draft's, and those that it lies beside."""
+    own = own_tensors(layers_of(tensors))
+    return own | dict(islice(foreign_tensors(), tensors - len(own)))
 
 
 def own_tensors(layers: int) -> Tensors:
