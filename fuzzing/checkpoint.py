@@ -52,7 +52,7 @@ TEXTS: Final = (
     "qwen3", "llama", "DFlashDraftModel", "yarn", "LiLiCorrDraftModel", "Qwen3DSparkModel",
     "DFlash2DraftModel", "DFlashLagunaForCausalLM", "dynamic", "linear",
 )  # fmt: skip
-OTHERS: Final = (
+OTHERS: Final[tuple[Any, ...]] = (
     None, True, False, [], {}, [None], [[]], {"": {}}, {"__float__": "NaN"}, [0, 1], [-1], [10**9],
     ["", ""], _deep(50), _deep(150), ["re:(a+)+$"] * 3, ["full_attention", "sliding_attention"],
     {"rope_type": "yarn", "factor": 1e308}, {"dtype": "bfloat16"}, [1, "a", None],

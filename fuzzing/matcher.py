@@ -53,7 +53,7 @@ PIECES: Final = (
     "-:",
     "re:",
 )
-ODD: Final = (None, 0, 1.5, [], {}, True, [["a"]])
+ODD: Final[tuple[Any, ...]] = (None, 0, 1.5, [], {}, True, [["a"]])
 CONFIG: Final[dict[str, Any]] = {
     "quant_method": "fp8",
     "activation_scheme": "dynamic",

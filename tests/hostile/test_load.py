@@ -3,6 +3,7 @@
 import sys
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -48,7 +49,7 @@ def drafts(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 def test_an_audit(drafts: list[Path]) -> None:
     audit(Request(str(drafts[0])))  # what is imported and compiled once
-    small, large = (steps(lambda draft=draft: audit(Request(str(draft)))) for draft in drafts)
+    small, large = (steps(partial(audit, Request(str(draft)))) for draft in drafts)
     steep = [file for file in large if large[file] > 1.5 * TIMES * small[file] + 2000]
     assert steep == []
     assert large.total() < 1.2 * TIMES * small.total()
@@ -58,5 +59,5 @@ def test_an_audit(drafts: list[Path]) -> None:
 def test_a_format(drafts: list[Path], name: str) -> None:
     reports = [audit(Request(str(draft))) for draft in drafts]
     render(name, reports[0], Screen())
-    small, large = (steps(lambda report=report: render(name, report, Screen())).total() for report in reports)
+    small, large = (steps(partial(render, name, report, Screen())).total() for report in reports)
     assert large < 1.2 * TIMES * small + 2000
