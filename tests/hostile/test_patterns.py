@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from parity.case import FIXTURES, Case
 
@@ -117,6 +117,7 @@ ATOMS = st.sampled_from(["a", "b", ".", r"\.", "[ab]", "[^.]", "(a|b)", "(ab)", 
 SUFFIXES = st.sampled_from(["", "", "?", "*", "+", "*?", "{1,2}"])
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(ATOMS, SUFFIXES), max_size=6), st.text("ab.", max_size=12), st.booleans())
 def test_as_re(parts: list[tuple[str, str]], name: str, whole: bool) -> None:
     pattern = "".join(atom + suffix for atom, suffix in parts)
