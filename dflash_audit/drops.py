@@ -84,11 +84,15 @@ def _lost(plan: LoadPlan | None) -> Iterator[Tensor]:
             yield tensor
 
 
+FUSED_OF: Final = {shard: fused for fused, shards in FUSED.items() for shard in shards}
+"""Name of a shard -> that of the module it is fused into."""
+
+
 def owner(modules: Mapping[str, Module], name: str) -> Module | None:
     """The draft's module that a checkpoint name is for, fused ones under their shards' names."""
     module = name.removeprefix("model.").rpartition(".")[0]
     head, _, last = module.rpartition(".")
-    for fused, shards in FUSED.items():
-        if last in shards:
-            module = f"{head}.{fused}" if f"{head}.{fused}" in modules else module
+    fused = FUSED_OF.get(last)
+    if fused is not None and f"{head}.{fused}" in modules:
+        module = f"{head}.{fused}"
     return modules.get(module) if module else None
