@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from huggingface_hub import CommitInfo, CommitOperationAdd, HfApi, get_token, is_offline_mode, logging
+from huggingface_hub import (
+    CommitInfo,
+    CommitOperationAdd,
+    HfApi,
+    ModelInfo,
+    get_token,
+    is_offline_mode,
+    logging,
+)
 from huggingface_hub.errors import OfflineModeIsEnabled, RepositoryNotFoundError, RevisionNotFoundError
 from huggingface_hub.utils import (  # type: ignore[attr-defined] # exported, though not explicitly
     disable_progress_bars,
@@ -32,12 +40,14 @@ TIMEOUT: Final = 30.0
 class State:
     """A repo as it is found: its paths at the revision, at which `commit`.
 
-    `private` is None where there is no such repo, `commit` where it has no such revision.
+    `private` is None where there is no such repo, `commit` where it has no such revision:
+    then `paths` are those of its default branch, at which a new one would start, from `start`.
     """
 
     private: bool | None
     commit: str | None
     paths: tuple[str, ...] = ()
+    start: str | None = None
 
 
 def look(destination: Destination) -> State:
@@ -49,12 +59,15 @@ def look(destination: Destination) -> State:
         try:
             info = api.model_info(destination.repo, revision=destination.revision, timeout=TIMEOUT)
         except RevisionNotFoundError:
-            private = api.model_info(destination.repo, timeout=TIMEOUT).private
-            return State(bool(private), None)
+            info = api.model_info(destination.repo, timeout=TIMEOUT)
+            return State(bool(info.private), None, _paths(info), info.sha)
         except RepositoryNotFoundError:
             return State(None, None)
-        paths = tuple(file.rfilename for file in info.siblings or ())
-        return State(bool(info.private), info.sha, paths)
+        return State(bool(info.private), info.sha, _paths(info))
+
+
+def _paths(info: ModelInfo) -> tuple[str, ...]:
+    return tuple(file.rfilename for file in info.siblings or ())
 
 
 def upload(
@@ -96,7 +109,7 @@ def _make(destination: Destination, state: State) -> str | None:
     if state.private is None:
         api.create_repo(destination.repo, private=True if destination.private else None)
     if destination.revision is not None and look(destination).commit is None:
-        api.create_branch(destination.repo, branch=destination.revision)
+        api.create_branch(destination.repo, branch=destination.revision, revision=state.start)
     return look(destination).commit
 
 

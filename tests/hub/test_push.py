@@ -289,9 +289,23 @@ def test_stale_files_of_the_repo_stop_it(hub: FakeHub, draft: Path, tmp_path: Pa
                 f"dflash-audit: org/draft: it holds {name}, which the folder lacks and an engine would read"
                 " too: remove it there, or push elsewhere"
             )
+            assert last_line(push(hub, draft, NAME, "--revision", "v2")) == last_line(done)
+            assert (hub.writes(), {*hub.repos[NAME].refs}) == ([], {"main"})
     # An index names what is read: the weights beside it are not.
     hub.repo(NAME, {"model.safetensors": b""})
     assert push(hub, write(sharded(2, tmp_path), tmp_path / "sharded"), NAME).returncode == 0
+
+
+def test_a_new_branch_starts_at_what_was_looked_at(hub: FakeHub, draft: Path) -> None:
+    repo = hub.repo(NAME, {"docs/a.md": b""})
+
+    def another(path: str) -> None:
+        if "/branch/" in path:
+            repo.push({"hf_quant_config.json": b"{}"})
+
+    hub.before_write = another
+    assert push(hub, draft, NAME, "--revision", "v2").returncode == 0
+    assert at(hub, "v2") == {**files(draft), "docs/a.md": b""}
 
 
 def test_a_gitignore_of_the_repo_loses_nothing_in_silence(hub: FakeHub, draft: Path) -> None:
