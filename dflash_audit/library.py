@@ -14,7 +14,7 @@ from dflash_audit.gate import words
 from dflash_audit.gate.controls import Controls
 from dflash_audit.gate.waive import waive
 from dflash_audit.report import Report
-from dflash_audit.usage import WrongUsage, installed_version, known, one_rank
+from dflash_audit.usage import WrongUsage, deciding, installed_version, known, one_rank
 from dflash_audit.warmup.options import Options
 
 AnyPath = str | os.PathLike[str]
@@ -102,8 +102,7 @@ def _gating(names: Iterable[str]) -> frozenset[str]:
     for name in asked:
         if name in LIVE:
             installed_version(name)
-    profiles = ENGINES if "all" in asked else ()
-    return frozenset((*profiles, *asked)) - {"all"}
+    return deciding(asked)
 
 
 def _check(gating: frozenset[str], tp: int, warmup: Options | None) -> None:

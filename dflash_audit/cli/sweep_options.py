@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import typer
 
 from dflash_audit.cli.terminal import complain
-from dflash_audit.engines import ENGINES, LIVE
+from dflash_audit.engines import LIVE
 from dflash_audit.errors import Unreadable
 
 if TYPE_CHECKING:
@@ -68,14 +68,13 @@ Format = Annotated[
 ]
 
 
-def profiles(names: Sequence[str]) -> frozenset[str]:
-    """The engines that decide; a usage error for one that runs itself."""
+def profiles_alone(names: Iterable[str]) -> None:
+    """A usage error for an engine that runs itself."""
     live = [name for name in names if name in LIVE]
     if live:
         raise typer.BadParameter(
             f"{live[0]} takes a process of its own for each draft: audit them one by one"
         )
-    return frozenset(ENGINES if "all" in names else names)
 
 
 def on_stdout(style: Style | None, output: str | None) -> Style:

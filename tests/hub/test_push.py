@@ -416,6 +416,18 @@ def test_a_folder_that_is_not_there(hub: FakeHub, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["loop", "sub/loop"])
+def test_a_link_to_itself(hub: FakeHub, draft: Path, name: str) -> None:
+    (draft / name).parent.mkdir(exist_ok=True)
+    (draft / name).symlink_to("loop")
+    done = push(hub, draft, NAME)
+    assert (done.returncode, hub.log) == (3, [])
+    assert done.stderr == (
+        f"dflash-audit: {draft}/{name}: Too many levels of symbolic links\n"
+        "dflash-audit: nothing was uploaded\n"
+    )
+
+
 def test_hostile_names_stay_a_line(hub: FakeHub, draft: Path) -> None:
     (draft / "a\x1b[31m\n::error::pwned").write_text("")
     done = push(hub, draft, NAME)
@@ -431,6 +443,34 @@ def test_a_name_that_is_not_utf8(hub: FakeHub, draft: Path) -> None:
     done = push(hub, draft, NAME)
     assert (done.returncode, hub.log) == (3, [])
     assert "its name is not UTF-8, and no repo takes it" in done.stderr
+    said = valid(json.loads(push(hub, draft, NAME, "--json").stdout))
+    assert (said["error"]["kind"], said["summary"]["exit_code"]) == ("unreadable-file", 3)
+
+
+def test_a_folder_that_comes_to_be_in_its_audit(hub: FakeHub, draft: Path) -> None:
+    """What was audited was not looked at before, and so nothing tells whether it is what would go up."""
+    probe = (
+        "import os, sys; _, draft = sys.argv; sys.argv = ['dflash-audit', 'push', draft, 'org/draft']\n"
+        "import dflash_audit.publishing.audited as module\n"
+        "right = module.audit\n"
+        "def audit(request): os.rename(f'{draft}.late', draft); return right(request)\n"
+        "module.audit = audit\n"
+        "from dflash_audit.cli import main\n"
+        "main()"
+    )
+    draft.rename(f"{draft}.late")
+    done = subprocess.run(
+        [sys.executable, "-c", probe, str(draft)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "HF_ENDPOINT": hub.url, "HF_TOKEN": "hf_right"},
+        check=False,
+    )
+    assert (done.returncode, done.stdout, hub.log) == (3, "", [])
+    assert done.stderr == (
+        f"dflash-audit: {draft}: there was no such folder before its audit\n"
+        "dflash-audit: nothing was uploaded\n"
+    )
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
