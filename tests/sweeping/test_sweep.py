@@ -437,7 +437,7 @@ def test_an_audit_that_stumbles_is_told_of(tmp_path: Path) -> None:
         "import dflash_audit.auditing as module\n"
         "right = module.judge\n"
         "def judge(facts):\n"
-        "    if facts.checkpoint.id.endswith('bf16'): raise RecursionError('too deep')\n"
+        "    if facts.checkpoint.id.endswith('bf16'): raise IndexError('too far')\n"
         "    return right(facts)\n"
         "module.judge = judge\n"
         "from dflash_audit.cli import main\n"
@@ -450,7 +450,11 @@ def test_an_audit_that_stumbles_is_told_of(tmp_path: Path) -> None:
     assert said[str(SEED)]["error"] is None
     error = said[str(DENSE)]["error"]
     assert error["kind"] == "audit-failed"
-    assert "RecursionError: too deep" in error["message"]
+    assert "IndexError: too far" in error["message"]
+    (tmp_path / "out").write_text(done.stdout)
+    mended = sweep(None, tmp_path, str(DENSE), str(SEED), "-o", "out", "--resume")
+    assert mended.returncode == 0
+    assert reports((tmp_path / "out").read_text())[str(DENSE)]["error"] is None
 
 
 def test_the_settings_of_a_folder_that_is_audited_are_not_read(tmp_path: Path) -> None:
