@@ -92,6 +92,9 @@ def all_sources(named: Sequence[str], file: str | None, author: str | None, sear
         sources = [*named, *(read_names(file) if file is not None else [])]
     except Unusable as error:
         raise typer.BadParameter(str(error)) from None
+    for option, word in (("--author", author), ("--search", search)):
+        if word is not None and not word.strip():  # such as of a variable that is not set
+            raise typer.BadParameter(f"{option} is empty, which would be the whole Hub")
     asked = author is not None or search is not None
     if asked:
         sources += _listed(author, search)

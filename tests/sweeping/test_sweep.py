@@ -163,6 +163,8 @@ def test_a_file_that_names_nothing(content: bytes, told: str, tmp_path: Path) ->
         ([], "no source: name some"),
         (["--from", "nix"], "nix: cannot be read: No such file or directory"),
         ([str(SEED), "--resume"], "--resume goes on with a file: name it with -o"),
+        ([str(SEED), "--author", ""], "--author is empty"),
+        (["--author", "org", "--search", " "], "--search is empty"),
         ([str(SEED), "--jobs", "0"], "--jobs"),
         ([str(SEED), "--format", "html"], "html"),
         ([str(SEED), "--engine", "sglang-0.5.2"], "Did you mean sglang-0.5.23?"),
