@@ -36,6 +36,18 @@ def push(
     return run(hub, "push", str(folder), *words, cwd=None, **{**env, **environment})
 
 
+def probed(hub: FakeHub, probe: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """The program with a part of it replaced, as `probe` does before it starts it."""
+    env = {"HF_ENDPOINT": hub.url, "HF_TOKEN": "hf_right", "HF_HUB_DISABLE_XET": "1", "NO_COLOR": "1"}
+    return subprocess.run(
+        [sys.executable, "-c", probe, *words],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **env},
+        check=False,
+    )
+
+
 def files(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
@@ -342,6 +354,9 @@ def test_a_namespace_of_another(hub: FakeHub, draft: Path) -> None:
     )
 
 
+OPEN = "the commit may have been made: look there before you push again"
+
+
 @pytest.mark.parametrize(
     ("status", "where", "told"),
     [
@@ -349,6 +364,8 @@ def test_a_namespace_of_another(hub: FakeHub, draft: Path) -> None:
         (404, "preupload", "answers 404: there is no such thing"),
         (413, "/commit/", "answers 413"),
         (429, "/commit/", "answers 429, too many requests: wait, and try again"),
+        (502, "/commit/", f"answers 502; {OPEN}"),
+        (500, "repos/create", "answers 500"),
         (503, "/api/models/org/draft", "answers 503"),
     ],
 )
@@ -358,6 +375,68 @@ def test_other_answers(hub: FakeHub, draft: Path, status: int, where: str, told:
     assert done.returncode == 3
     assert last_line(done) == f"dflash-audit: org/draft: {hub.url} {told}"
     assert at(hub) == {} if NAME in hub.repos else True
+
+
+def test_a_lost_answer_leaves_open_whether_it_is_committed(hub: FakeHub, draft: Path) -> None:
+    hub.lose.append("/commit/")
+    done = push(hub, draft, NAME)
+    assert (done.returncode, at(hub)) == (3, files(draft))
+    assert last_line(done).startswith(f"dflash-audit: org/draft: {hub.url} cannot be reached (")
+    assert last_line(done).endswith(f"; {OPEN}")
+
+
+def test_a_file_that_cannot_be_read_makes_no_repo(hub: FakeHub, draft: Path) -> None:
+    """Its permissions let it, and reading it does not work: no matter of the network."""
+    probe = (
+        "import sys; sys.argv = ['dflash-audit', 'push', *sys.argv[1:]]\n"
+        "from pathlib import Path\n"
+        "right = Path.read_bytes\n"
+        "def read_bytes(path):\n"
+        "    if path.name == 'README.md': raise OSError(5, 'Input/output error', str(path))\n"
+        "    return right(path)\n"
+        "Path.read_bytes = read_bytes\n"
+        "from dflash_audit.cli import main\n"
+        "main()"
+    )
+    done = probed(hub, probe, str(draft), NAME)
+    assert (done.returncode, hub.writes(), hub.repos) == (3, [], {})
+    assert f"{draft}/README.md: cannot be read: " in last_line(done)
+    assert "Input/output error" in last_line(done)
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        ("PermissionError(13, 'Permission denied', '/a/b')", "org/draft: /a/b: Permission denied"),
+        ("ConnectionResetError(104, 'reset')", "cannot be reached (ConnectionResetError"),
+        ("KeyError('files')", "does not answer as a Hub does ('files')"),
+    ],
+)
+def test_what_the_client_stumbles_over(hub: FakeHub, draft: Path, error: str, told: str) -> None:
+    probe = (
+        "import sys; sys.argv = ['dflash-audit', 'push', *sys.argv[1:]]\n"
+        "from huggingface_hub import HfApi\n"
+        f"def preupload(*given, **named): raise {error}\n"
+        "HfApi.preupload_lfs_files = preupload\n"
+        "from dflash_audit.cli import main\n"
+        "main()"
+    )
+    done = probed(hub, probe, str(draft), NAME)
+    assert (done.returncode, told in last_line(done)) == (3, True)
+
+
+def test_a_fault_of_the_program_is_not_the_hubs(hub: FakeHub, draft: Path) -> None:
+    probe = (
+        "import sys; sys.argv = ['dflash-audit', 'push', *sys.argv[1:]]\n"
+        "import dflash_audit.publishing.upload as module\n"
+        "def changes(before, now): raise KeyError('own')\n"
+        "module.changes = changes\n"
+        "from dflash_audit.cli import main\n"
+        "main()"
+    )
+    done = probed(hub, probe, str(draft), NAME)
+    assert (done.returncode, hub.writes()) == (3, [])
+    assert "the program itself failed (KeyError: 'own')" in last_line(done)
 
 
 def test_a_card_that_the_hub_does_not_take(hub: FakeHub, draft: Path) -> None:
@@ -459,13 +538,7 @@ def test_a_folder_that_comes_to_be_in_its_audit(hub: FakeHub, draft: Path) -> No
         "main()"
     )
     draft.rename(f"{draft}.late")
-    done = subprocess.run(
-        [sys.executable, "-c", probe, str(draft)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "HF_ENDPOINT": hub.url, "HF_TOKEN": "hf_right"},
-        check=False,
-    )
+    done = probed(hub, probe, str(draft))
     assert (done.returncode, done.stdout, hub.log) == (3, "", [])
     assert done.stderr == (
         f"dflash-audit: {draft}: there was no such folder before its audit\n"
