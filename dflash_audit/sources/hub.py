@@ -52,7 +52,7 @@ from dflash_audit.sources.reading import JSON, Folder, read_folder
 from dflash_audit.sources.remarks import Remark
 from dflash_audit.sources.repo import Repo
 from dflash_audit.sources.safetensors_header import PREFIX, header_length, parse_header
-from dflash_audit.sources.traffic import TRAFFIC
+from dflash_audit.sources.traffic import TRAFFIC, TooLong
 from dflash_audit.sources.weight_files import WEIGHTS, WeightFile
 
 PROGRAM: Final = "dflash-audit"
@@ -249,10 +249,11 @@ def _patiently(attempt: Callable[[], T]) -> T:
             with TRAFFIC.request():
                 return attempt()
         except Exception as error:  # failures of the network have no common class in the versions of the hub
-            delay = _delay(error, wait)
+            delay, everyone = _delay(error, wait), _limits_all(error)
             if delay is None:
+                if everyone and isinstance(error, HfHubHTTPError):
+                    TRAFFIC.hold(_asked_for(error.response.headers) or 0)
                 raise
-            everyone = _limits_all(error)
         TRAFFIC.back_off(delay, everyone)
     with TRAFFIC.request():
         return attempt()
@@ -333,6 +334,8 @@ def explain(error: Exception) -> tuple[str, str] | None:
             return "bad-answer", f"{hub} does not answer as a Hub does ({error})"
         case _CutShort():
             return "network", f"the answer of {hub} is cut short ({error})"
+        case TooLong():
+            return "network", f"{hub} was not asked, for it takes no request for another {error}"
         case OSError() if error.filename is not None:
             return "unreadable-file", f"{os.fsdecode(error.filename)}: {error.strerror}"
     if isinstance(error, OSError) or _from_http_client(error):

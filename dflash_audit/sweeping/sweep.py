@@ -67,6 +67,14 @@ def sweep(
                 lines.write(done.line)
                 rows[left[done.source]] = done.row
                 advance(done.row)
+                if TRAFFIC.stopped():
+                    break
+        if len(rows) < len(sources):
+            outcome.stopped, outcome.exit_code = True, UNREADABLE
+            outcome.troubles.append(
+                f"stopped, with {len(sources) - len(rows)} of {len(sources)} left:"
+                f" the Hub takes no request for another {TRAFFIC.held():.0f} s"
+            )
     except KeyboardInterrupt:
         outcome.stopped, outcome.exit_code = True, INTERRUPTED
         outcome.troubles.append(f"interrupted, with {len(sources) - len(rows)} of {len(sources)} left")

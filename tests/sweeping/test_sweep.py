@@ -255,6 +255,22 @@ class TestLimits:
         # Nobody asked in the meantime, though twenty others were left.
         assert len([pause for pause in pauses if pause > 1.8]) == 1
 
+    def test_a_limit_of_an_hour_ends_it_until_it_is_resumed(self, hub: FakeHub, tmp_path: Path) -> None:
+        for number in range(20):
+            hub.repo(f"org/draft-{number}", single(tmp_path))
+        hub.failures.append(Failure(429, {"Retry-After": "3600"}, times=99))
+        done = sweep(hub, tmp_path, *hub.repos, "-o", "out", "--jobs", "2")
+        assert done.returncode == 3
+        assert len(hub.log) <= 2
+        said = reports((tmp_path / "out").read_text())
+        assert 1 <= len(said) <= 8
+        assert {report["error"]["kind"] for report in said.values()} == {"network"}
+        last = done.stderr.splitlines()[-1]
+        assert f"stopped, with {20 - len(said)} of 20 left: the Hub takes no request for another 3" in last
+        hub.failures.clear()
+        assert sweep(hub, tmp_path, *hub.repos, "-o", "out", "--resume").returncode == 0
+        assert len(reports((tmp_path / "out").read_text())) == 20
+
     def test_a_limit_of_minutes_is_waited_for(self, hub: FakeHub, tmp_path: Path) -> None:
         hub.repo("org/a", single(tmp_path))
         hub.failures.append(Failure(429, {"Retry-After": "400"}, times=99))
@@ -305,7 +321,7 @@ class TestResume:
         self, hub: FakeHub, tmp_path: Path
     ) -> None:
         names = self.draft_repos(hub, tmp_path)
-        hub.failures.append(Failure(429, {"Retry-After": "7000"}, "draft-1", times=1))
+        hub.failures.append(Failure(500, {"Retry-After": "7000"}, "draft-1", times=1))
         first = sweep(hub, tmp_path, *names, "org/dead", "-o", "out.jsonl")
         assert first.returncode == 3
         said = reports((tmp_path / "out.jsonl").read_text())
