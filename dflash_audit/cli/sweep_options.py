@@ -124,6 +124,7 @@ def earlier(output: str | None, resume: bool, gating: frozenset[str]) -> Mapping
     """What the file has, once it holds that alone; a usage error for another program's file."""
     from dflash_audit.atomic_write import unwritable
     from dflash_audit.gate.unusable import Unusable
+    from dflash_audit.sweeping.claim import claimed
     from dflash_audit.sweeping.earlier import drop_the_rest, has_results, read_earlier
 
     if output is None:
@@ -135,17 +136,19 @@ def earlier(output: str | None, resume: bool, gating: frozenset[str]) -> Mapping
     if not resume:
         raise typer.BadParameter(f"{output} is there already: --resume goes on with it")
     try:
-        found = read_earlier(output)
+        with claimed(output):
+            found = read_earlier(output)
+            for row in found.rows.values():
+                if row.gating and row.gating != gating:
+                    written = ", ".join(sorted(row.gating))
+                    raise typer.BadParameter(f"{output} was written with --engine {written}")
+            if found.dropped:
+                drop_the_rest(output)
     except Unusable as error:
         raise typer.BadParameter(str(error)) from None
-    for row in found.rows.values():
-        if row.gating and row.gating != gating:
-            raise typer.BadParameter(f"{output} was written with --engine {', '.join(sorted(row.gating))}")
-    try:
-        if found.dropped:
-            drop_the_rest(output)
-    except OSError as error:
-        complain([unwritable(output, error).message])
+    except (Unreadable, OSError) as error:
+        told = error if isinstance(error, Unreadable) else unwritable(output, error)
+        complain([told.message])
         raise typer.Exit(NOT_READ) from None
     return found.rows
 

@@ -11,7 +11,7 @@ from dflash_audit.sources.traffic import TRAFFIC
 from dflash_audit.sweeping.each import each
 from dflash_audit.sweeping.lines import Lines
 from dflash_audit.sweeping.progress import progress
-from dflash_audit.sweeping.row import Key, Row, worst
+from dflash_audit.sweeping.row import Key, Row, key_of, worst
 
 INTERRUPTED: Final = 130
 """The exit code after Ctrl-C, as a shell has it."""
@@ -41,7 +41,7 @@ def by_key(sources: Iterable[str]) -> dict[Key, str]:
     keyed: dict[Key, str] = {}
     for source in sources:
         where = origin(source, None)
-        keyed.setdefault(Key(where.kind, where.id, where.revision), source)
+        keyed.setdefault(key_of(where.kind, where.id, where.revision), source)
     return keyed
 
 

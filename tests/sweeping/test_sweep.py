@@ -1,5 +1,6 @@
 """The command `sweep` as a process, on folders and on a Hub of the test's own."""
 
+import fcntl
 import json
 import os
 import pty
@@ -18,6 +19,10 @@ from hub.drafts import INDEX, sharded, single
 from hub.fake_hub import Failure, FakeHub, serve
 from materialize import materialize
 from report_schema import valid
+
+from dflash_audit.errors import Unreadable
+from dflash_audit.sweeping.claim import claim, claimed
+from dflash_audit.sweeping.earlier import START
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 SEED, DENSE = FIXTURES / "seed-w8a16", FIXTURES / "seed-bf16"
@@ -334,6 +339,80 @@ class TestResume:
         assert said.keys() == {*names, "org/dead"}
         assert said["org/draft-1"]["error"] is None
         assert all("draft-1" in path for path in hub.paths())
+
+    def test_a_path_in_another_spelling_is_the_same(self, tmp_path: Path) -> None:
+        shutil.copytree(SEED, tmp_path / "a")
+        done = sweep(None, tmp_path, "a/", "./a", str(tmp_path / "a"), "-o", "out")
+        assert (done.returncode, [*reports((tmp_path / "out").read_text())]) == (0, ["a/"])
+        before = (tmp_path / "out").read_bytes()
+        assert sweep(None, tmp_path, "./a", "-o", "out", "--resume").returncode == 0
+        assert (tmp_path / "out").read_bytes() == before
+
+    def test_two_at_once_lose_nothing(self, hub: FakeHub, tmp_path: Path) -> None:
+        names = self.draft_repos(hub, tmp_path, 6)
+        (tmp_path / "out").write_bytes(START)  # a torn line, for which the file would be replaced
+        hub.delay = 0.2
+        command = [
+            sys.executable,
+            "-m",
+            "dflash_audit",
+            "sweep",
+            *names,
+            "-o",
+            "out",
+            "--resume",
+            "--jobs",
+            "1",
+        ]
+        first = subprocess.Popen(
+            command, cwd=tmp_path, env=environment(hub, tmp_path), stderr=subprocess.PIPE
+        )
+        wait_for(lambda: len(hub.log) > 0)
+        with first:
+            second = sweep(hub, tmp_path, *names, "-o", "out", "--resume")
+            assert first.poll() is None
+            first.communicate()
+        assert (first.returncode, second.returncode) == (0, 3)
+        assert second.stderr == "dflash-audit: out: another sweep writes into it\n"
+        assert reports((tmp_path / "out").read_text()).keys() == {*names}
+
+    def test_a_file_that_was_replaced_meanwhile_is_not_taken(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        out = tmp_path / "out"
+        lock = fcntl.flock
+
+        def late(handle: int, how: int) -> None:
+            (tmp_path / "new").write_text("new")
+            (tmp_path / "new").rename(out)
+            lock(handle, how)
+
+        monkeypatch.setattr(fcntl, "flock", late)
+        with pytest.raises(Unreadable, match="another sweep"):
+            claim(str(out))
+        monkeypatch.setattr(fcntl, "flock", lock)
+        with claimed(str(out)), pytest.raises(Unreadable, match="another sweep"):
+            claim(str(out))
+        os.close(claim(str(out)))
+
+    def test_what_is_no_file_is_for_all(self) -> None:
+        with claimed(os.devnull):
+            os.close(claim(os.devnull))
+
+    def test_a_file_that_turns_into_another_programs_is_left_alone(self, tmp_path: Path) -> None:
+        (tmp_path / "out").write_text("my notes\n")
+        probe = (
+            "import sys; sys.argv = ['dflash-audit', 'sweep', *sys.argv[1:]]\n"
+            "import dflash_audit.sweeping.earlier as module\n"
+            "module.read_earlier = lambda path: module.Earlier(dropped=1)\n"
+            "from dflash_audit.cli import main\n"
+            "main()"
+        )
+        command = [sys.executable, "-c", probe, str(SEED), "-o", "out", "--resume"]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+        assert (done.returncode, "is no line of a sweep" in done.stderr) == (2, True)
+        assert [path.name for path in tmp_path.iterdir()] == ["out"]
+        assert (tmp_path / "out").read_text() == "my notes\n"
 
     def test_without_it_results_are_not_written_over(self, tmp_path: Path) -> None:
         (tmp_path / "out.jsonl").write_text("x")
