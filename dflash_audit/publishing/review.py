@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from dflash_audit.auditing import Request, audit, with_target
-from dflash_audit.comparison import Comparison, compare
 from dflash_audit.errors import Unreadable
+from dflash_audit.publishing.before_after import Comparison, compare
 from dflash_audit.report import UNREADABLE, Report
 from dflash_audit.sources.repo import SCHEME, Repo
 
