@@ -118,7 +118,7 @@ def _engine(report: Report, run: EngineRun) -> dict[str, Any]:
 
 
 def _parameters(run: EngineRun) -> list[dict[str, Any]]:
-    missing = run.plan.missing() if run.plan else {}
+    missing = run.plan.missing(unread=True) if run.plan else {}
     return [
         {
             "name": name,
