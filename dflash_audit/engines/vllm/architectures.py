@@ -65,6 +65,8 @@ def as_dspark(architectures: list[str], model_type: Any) -> list[str]:
     """The names that the method dspark makes of them."""
     if "DSparkDraftModel" in architectures and model_type == "qwen3":
         return ["Qwen3DSparkModel"]
+    if not (CLASSES.keys() | NOT_REPLAYED).intersection(architectures):
+        return architectures
     if not DSPARK.intersection(architectures):
         raise NotModelled(
             f"{architectures[0]} is served as the DSpark draft inside a DeepSeek-V4 checkpoint, "

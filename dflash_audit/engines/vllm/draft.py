@@ -59,16 +59,23 @@ class Draft:
 
         Source: `v1/worker/gpu/spec_decode/eagle/eagle3_utils.py`.
         """
-        for found in (
-            self.config.get("eagle_aux_hidden_state_layer_ids"),
-            self.inner.get("target_layer_ids"),
-            self.config.get("dspark_target_layer_ids"),
-            self.config.get("target_layer_ids"),
-            self.inner.get("layer_ids"),
-        ):
-            if found:
-                return found if isinstance(found, list) else list(found)
-        return None
+        found = self.config.get("eagle_aux_hidden_state_layer_ids")
+        found = found or _counted(self.inner.get("target_layer_ids"))
+        for key in ("dspark_target_layer_ids", "target_layer_ids"):
+            found = found or _counted(self.config.get(key))
+        for key in ("dflash_config", "eagle_config"):
+            part = self.config.get(key)
+            found = found or (part.get("layer_ids") if isinstance(part, Mapping) else None)
+        return found if found and isinstance(found, list) else None
+
+
+def _counted(ids: Any) -> list[Any]:
+    """Layers counted on by one, as the engine does with each."""
+    if not ids:
+        return []
+    if not isinstance(ids, list) or not all(isinstance(layer, int | float) for layer in ids):
+        raise Refused(f"target_layer_ids must be a list of layers, got {ids!r}")
+    return [layer + 1 for layer in ids]
 
 
 def build(

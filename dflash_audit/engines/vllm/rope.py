@@ -23,17 +23,16 @@ REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Rope type -> the keys that it cannot do without."""
 
+MULTIMODAL: Final = ("default", "yarn")
+"""Types that take `mrope_section`."""
+
 
 def check_rope(config: Config, head_dim: int) -> None:
     """Refuse rotary parameters of which no embedding can be made."""
     parameters: Any = config.get("rope_parameters") or {}
     if not isinstance(parameters, Mapping):
         raise Refused(f"the rope parameters must be an object, got {parameters!r}")
-    if not parameters.get("rope_dim"):
-        factor = parameters.get("partial_rotary_factor", 1.0)
-        if not isinstance(factor, int | float) or not 0.0 < factor <= 1.0:
-            raise Refused(f"partial_rotary_factor={factor!r} must be between 0.0 and 1.0")
-        del head_dim
+    width = _width(parameters, head_dim)
     kind = parameters.get("rope_type", "default")
     if kind not in REQUIRED:
         raise Refused(f"unknown rope type {kind!r}")
@@ -42,3 +41,33 @@ def check_rope(config: Config, head_dim: int) -> None:
         raise Refused(f"the rope type {kind} needs {missing[0]}")
     if kind == "dynamic" and "alpha" not in parameters and "factor" not in parameters:
         raise Refused("a dynamic rope needs alpha or factor")
+    _check_factors(kind, parameters, width)
+    sections = parameters.get("mrope_section") if kind in MULTIMODAL else None
+    if sections and (not isinstance(sections, list) or sum(sections) != width // 2):
+        raise Refused(f"mrope_section {sections} must add up to half the rotary width, {width // 2}")
+
+
+def _width(parameters: Mapping[str, Any], head_dim: int) -> int:
+    """The rotary width: `rope_dim`, else a part of the head."""
+    width = parameters.get("rope_dim")
+    if width:
+        if not isinstance(width, int):
+            raise Refused(f"rope_dim must be an integer, got {width!r}")
+        return int(width)
+    factor = parameters.get("partial_rotary_factor", 1.0)
+    if not isinstance(factor, int | float) or not 0.0 < factor <= 1.0:
+        raise Refused(f"partial_rotary_factor={factor!r} must be between 0.0 and 1.0")
+    return int(head_dim * factor)
+
+
+def _check_factors(kind: str, parameters: Mapping[str, Any], width: int) -> None:
+    if kind == "linear" and not isinstance(parameters["factor"], float | list):
+        raise Refused(f"a linear rope needs a factor with a decimal point, got {parameters['factor']!r}")
+    if kind == "dynamic" and width == 2:
+        raise Refused("a dynamic rope divides by the rotary width less 2, which is 0")
+    if kind != "longrope":
+        return
+    for key in ("short_factor", "long_factor"):
+        factors = parameters[key]
+        if isinstance(factors, list) and len(factors) not in (1, -(-width // 2)):
+            raise Refused(f"{key} has {len(factors)} factors for {-(-width // 2)} frequencies")

@@ -21,6 +21,8 @@ BITS: Final = (2, 3, 4, 5, 6, 7, 8)
 OTHER_TYPES: Final = ("fp", "mx_fp", "fp8")
 OTHER_FORMATS: Final = ("auto_round:fp8", "auto_round:llm_compressor")
 DENSE_BITS: Final = 16
+HUMMING_BITS: Final = (2, 3, 5, 6, 7)
+"""Source: `schemes/inc_wna16_scheme.py`, `CUDA_HUMMING_SUPPORTED_BITS`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,10 @@ class Inc:
         return None
 
     def _packed(self, layer: Linear, choice: Choice) -> Scheme:
+        if choice.bits in HUMMING_BITS:
+            raise NotModelled(
+                f"AutoRound in {choice.bits} bits, unpacked by Humming, is not modelled for vLLM"
+            )
         on_marlin = self.backend == "auto" or "marlin" in self.backend
         marlin = on_marlin and choice.group_size in packed.MARLIN_GROUPS
         if "gptq" in self.packing_format or "gptq" in self.backend:
