@@ -342,6 +342,7 @@ def _dflash2(assembly: Assembly, draft: Draft) -> None:
 
 def _beam(assembly: Assembly, draft: Draft) -> None:
     _selector(assembly, draft, "DFlash2BeamCandidateSelector")
+    real(draft.inner, "final_logit_softcapping")
 
 
 SHAPES: Final[dict[str, Shape]] = {

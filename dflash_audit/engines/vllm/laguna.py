@@ -3,12 +3,18 @@
 Source: vLLM 0.33.0 `model_executor/models/laguna_dflash.py` and `laguna.py`.
 """
 
+from collections.abc import Mapping
+from typing import Any, Final
+
 from dflash_audit.engines.vllm.assembly import MODEL_DTYPE, Assembly
 from dflash_audit.engines.vllm.draft import SLIDING, Draft
-from dflash_audit.engines.vllm.fields import integer, needed, real, truthy
+from dflash_audit.engines.vllm.fields import Config, integer, needed, real, truthy
 from dflash_audit.engines.vllm.quantization.config import QuantConfig
+from dflash_audit.engines.vllm.rope import check_rope
 from dflash_audit.refusal import NotModelled, Refused
 from dflash_audit.tree import Kind, Parameter, Placement, Tree
+
+FULL: Final = "full_attention"
 
 
 def build(model_class: str, draft: Draft, quant: QuantConfig | None, tp: int) -> Tree:
@@ -67,9 +73,10 @@ def _layer(assembly: Assembly, draft: Draft, layer: int, slides: bool) -> None:
     heads = integer(config, "num_attention_heads") if per_layer is None else int(per_layer[layer])
     _attention(assembly, draft, f"{name}.self_attn", layer, heads, slides)
     mlps = config.get("mlp_layer_types")
-    if mlps is not None and mlps[layer] == "sparse" and integer(config, "num_experts") > 0:
+    if not isinstance(mlps, list) or layer >= len(mlps):
+        raise Refused("a Laguna draft's config requires mlp_layer_types")
+    if mlps[layer] == "sparse" and integer(config, "num_experts") > 0:
         raise NotModelled("a Laguna draft with a mixture of experts is not replayed")
-    needed(config, "num_experts")
     size = integer(config, "intermediate_size")
     assembly.container(f"{name}.mlp", "LagunaMLP")
     for part in ("gate_proj", "up_proj"):
@@ -96,7 +103,23 @@ def _attention(assembly: Assembly, draft: Draft, name: str, layer: int, heads: i
     if gating:
         outputs = heads if gating is True or gating == "per-head" else heads * head_dim
         assembly.column(f"{name}.g_proj", hidden, outputs, f"{name}.g_proj")
+    check_rope({"rope_parameters": _rope(config, "sliding_attention" if slides else FULL)}, head_dim)
     cache = f"model.layers.{layer + draft.target.layers}.self_attn.attn"
     assembly.attention(f"{name}.attn", cache)
     assembly.norm(f"{name}.q_norm", head_dim)
     assembly.norm(f"{name}.k_norm", head_dim)
+
+
+def _rope(config: Config, layer_type: str) -> Any:
+    """The rotary parameters of a layer: nested by layer type, or the same for all."""
+    top = config.get("rope_parameters") or {}
+    if not isinstance(top, Mapping):
+        raise Refused(f"the rope parameters must be an object, got {top!r}")
+    if any(isinstance(value, Mapping) for value in top.values()):
+        top = top.get(layer_type) or top.get(FULL) or {}
+    own = config.get("swa_rope_parameters") if layer_type != FULL else None
+    chosen = top if own is None else own
+    factor = config.get("partial_rotary_factor")
+    if factor is not None and isinstance(chosen, Mapping) and "partial_rotary_factor" not in chosen:
+        return {**chosen, "partial_rotary_factor": factor}
+    return chosen

@@ -13,6 +13,8 @@ from dflash_audit.engines.vllm.quantization.config import QuantConfig, Surroundi
 from dflash_audit.engines.vllm.quantization.settle import Settled, read_config, settle
 from dflash_audit.engines.vllm.serving import serve_command
 from dflash_audit.engines.vllm.target import target_facts
+from dflash_audit.hf_config import decoder_part
+from dflash_audit.hf_config.config_object import Attributes
 from dflash_audit.hf_config.read import as_base_class_sees, as_transformers_sees
 from dflash_audit.hf_config.replay import replayed
 from dflash_audit.refusal import NotModelled, Refusal, Refused, Stage
@@ -118,7 +120,11 @@ def _read(raw: Mapping[str, Any]) -> dict[str, Any]:
         if raw.get("quantization_config") is not None:
             attributes["quantization_config"] = raw["quantization_config"]
         return attributes
-    return as_transformers_sees(raw)
+    attributes = as_transformers_sees(raw)
+    part = decoder_part(attributes)
+    if part is not attributes and not (isinstance(part, Attributes) and "num_attention_heads" in part):
+        raise Refused("the config's text_config is no config with num_attention_heads")
+    return attributes
 
 
 def _method(raw: Mapping[str, Any], named: list[str]) -> str:

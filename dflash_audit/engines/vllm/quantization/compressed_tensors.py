@@ -215,7 +215,11 @@ def read(config: Mapping[str, Any], surroundings: Surroundings) -> QuantConfig:
 
 
 def _refuse_sparsity(config: Any) -> None:
-    if isinstance(config, Mapping) and config.get("targets"):
+    if not config:
+        return
+    if not isinstance(config, Mapping) or not isinstance(config.get("format"), str):
+        raise Refused("sparsity_config must be an object with a format")
+    if config.get("targets"):
         raise Refused("sparsity_config: sparse checkpoints are no longer supported")
 
 
