@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dflash_audit.loadplan import LoadPlan
 from dflash_audit.quantization.config import QuantConfig
 from dflash_audit.refusal import Refusal
 from dflash_audit.tree import Tree
+
+if TYPE_CHECKING:
+    from dflash_audit.target import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,13 +19,15 @@ class Conditions:
 
     `tp` are the tensor parallel ranks, `capability` the card's compute
     capability times ten, `quantization` the server's --quantization,
-    `attention_backend` its --speculative-draft-attention-backend.
+    `attention_backend` its --speculative-draft-attention-backend, `target` the
+    model that the draft is served with, None where none was named.
     """
 
     tp: int = 1
     capability: int = 90
     quantization: str | None = None
     attention_backend: str | None = None
+    target: "Target | None" = None
 
 
 @dataclass(frozen=True, slots=True)

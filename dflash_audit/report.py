@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from dflash_audit.engine_run import EngineRun
+from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.errors import Unreadable
 from dflash_audit.finding import SEVERITIES, FailOn, Finding, Severity, Skip, Waiver
 from dflash_audit.sources.checkpoint import Checkpoint, Origin
@@ -23,10 +23,11 @@ class Report:
     """One audit.
 
     `runs` stand in the order of the registry, `gating` names those that
-    decide. `warmups` are of the gating engines, None where none was asked for.
-    With an `error` and no `checkpoint` nothing was audited; with both, the
-    warm-up could not be run or a report not be written. `failing_skips` are the `skips`
-    that fail the audit, none unless that was asked for.
+    decide, `conditions` are those that all were replayed under. `warmups` are of
+    the gating engines, None where none was asked for. With an `error` and no
+    `checkpoint` nothing was audited; with both, the warm-up could not be run or a
+    report not be written. `failing_skips` are the `skips` that fail the audit, none
+    unless that was asked for.
     """
 
     origin: Origin
@@ -35,6 +36,7 @@ class Report:
     gating: frozenset[str] = frozenset()
     findings: tuple[Finding, ...] = ()
     skips: tuple[Skip, ...] = ()
+    conditions: Conditions = field(default_factory=Conditions)
     warmups: tuple["WarmUp", ...] | None = None
     error: Unreadable | None = None
     fail_on: FailOn = "error"

@@ -15,7 +15,7 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from dflash_audit.audit import Request, audit  # noqa: E402
+from dflash_audit.auditing import Request, audit  # noqa: E402
 from dflash_audit.formats import FORMATS, render  # noqa: E402
 from dflash_audit.formats.screen import Screen  # noqa: E402
 

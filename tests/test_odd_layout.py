@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from materialize import materialize, write_zeros
 
-from dflash_audit.audit import Request, audit
+from dflash_audit.auditing import Request, audit
 from dflash_audit.errors import Unreadable
 from dflash_audit.formats import render
 from dflash_audit.formats.screen import Screen

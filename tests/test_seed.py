@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dflash_audit.audit import Request, audit
+from dflash_audit.auditing import Request, audit
 from dflash_audit.report import Report
 
 SEED = Path(__file__).parents[1] / "fixtures" / "seed-w8a16"

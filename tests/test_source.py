@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dflash_audit.audit import Request, audit
+from dflash_audit.auditing import Request, audit
 from dflash_audit.sources.checkpoint import Origin
 from dflash_audit.sources.repo import Repo, parse_repo
 from dflash_audit.sources.source import find_repo, origin

@@ -10,6 +10,7 @@ from typing import Annotated, Final
 import typer
 
 from dflash_audit import __version__
+from dflash_audit.sources.progress import SHOWN
 
 COMMANDS: Final[Mapping[str, str]] = {
     "audit": "audit",
@@ -68,6 +69,7 @@ def main() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
     # A run is over in a moment, and what it reads is no cycle: the collector would only cost time.
     gc.disable()
+    SHOWN.set(True)
     words = sys.argv[1:]
     if not words or words[0] in OWN_OPTIONS:
         commands: Iterable[str] = COMMANDS

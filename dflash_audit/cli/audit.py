@@ -18,6 +18,7 @@ def command(
     tp: options.Ranks = 1,
     gpu: options.Card = DEFAULT_CARD,
     attention_backend: options.AttentionBackend = None,
+    target: options.Target = None,
     fail_on: options.FailsOn = None,
     select: options.Select = None,
     ignore: options.Ignored = None,
@@ -40,7 +41,7 @@ def command(
     against: options.Against = None,
 ) -> None:
     """Audit a checkpoint: exit 0 when every deciding engine serves it, 1 when not, 3 when it cannot tell."""
-    from dflash_audit.audit import Request, audit
+    from dflash_audit.auditing import Request, audit
     from dflash_audit.deliver import deliver
     from dflash_audit.engine_run import Conditions
     from dflash_audit.gate.gated import gated
@@ -64,7 +65,7 @@ def command(
         against=against,
     )
     conditions = Conditions(tp, CARDS[gpu], quantization, attention_backend)
-    report = audit(Request(source, gating, conditions, controls.fail_on, revision, warm))
+    report = audit(Request(source, gating, conditions, controls.fail_on, revision, target, warm))
     report = gated(report, controls, write_baseline)
     report, troubles = deliver(report, outputs, screen(verbose), write_out)
     complain(troubles)

@@ -19,11 +19,12 @@ def command(
     tp: options.Ranks = 1,
     gpu: options.Card = DEFAULT_CARD,
     attention_backend: options.AttentionBackend = None,
+    target: options.Target = None,
     write: options.Write = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as one JSON object.")] = False,
 ) -> None:
     """Propose the smallest change of config.json with which the deciding engines load the checkpoint."""
-    from dflash_audit.audit import Request
+    from dflash_audit.auditing import Request
     from dflash_audit.engine_run import Conditions
     from dflash_audit.fixing.fix import fix
     from dflash_audit.fixing.fix import write as write_fix
@@ -33,7 +34,7 @@ def command(
     gating = frozenset(ENGINES if "all" in (engine or ()) else engine or [DEFAULT])
     options.one_rank(gating, tp)
     conditions = Conditions(tp, CARDS[gpu], quantization, attention_backend)
-    fixed = fix(Request(source, gating, conditions, revision=revision))
+    fixed = fix(Request(source, gating, conditions, revision=revision, target=target))
     if write and fixed.outcome == "mended":
         fixed = write_fix(fixed)
     if as_json:

@@ -1,34 +1,46 @@
 """The options of the command line: their words, their help, and what counts as a wrong one."""
 
-import difflib
+import functools
 import os
-import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, ParamSpec, TypeVar
 
 import typer
 
+from dflash_audit import usage
 from dflash_audit.cards import CARDS
 from dflash_audit.engines import DEFAULT, ENGINES, LIVE
-from dflash_audit.finding import SEVERITIES, FailOn, Severity
+from dflash_audit.finding import FailOn, Severity
 from dflash_audit.formats import FORMATS
 from dflash_audit.formats.output import Output
+from dflash_audit.gate import words
 from dflash_audit.gate.controls import Controls, Ignore
 from dflash_audit.printable import printable
-from dflash_audit.rules import RULES
-from dflash_audit.warmup.options import BACKENDS, DTYPES, Options
+from dflash_audit.warmup import words as warmup_words
+from dflash_audit.warmup.options import DTYPES, Options
+
+T = TypeVar("T")
+P = ParamSpec("P")
 
 
-def _known(name: str, names: Iterable[str], what: str) -> str:
-    """A name as given; a usage error with the nearest one for a name that is none."""
-    names = [*names]
-    if name in names:
-        return name
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.4)
-    meant = f" Did you mean {near[0]}?" if near else ""
-    raise typer.BadParameter(f"{name} is no {what}.{meant} Known: {', '.join(names)}.")
+def _told(read: Callable[P, T]) -> Callable[P, T]:
+    """What reads a user's words, whose complaint becomes a usage error."""
+
+    @functools.wraps(read)
+    def reads(*given: P.args, **named: P.kwargs) -> T:
+        try:
+            return read(*given, **named)
+        except usage.WrongUsage as error:
+            raise typer.BadParameter(str(error)) from None
+
+    return reads
+
+
+_known = _told(usage.known)
+installed_version = _told(usage.installed_version)
+one_rank = _told(usage.one_rank)
 
 
 def _engine(name: str) -> str:
@@ -40,25 +52,6 @@ def _engine(name: str) -> str:
 
 def _profile(name: str) -> str:
     return _known(name, ENGINES, "profile")
-
-
-def installed_version(engine: str = "sglang@installed") -> str:
-    """The version of a live engine that is installed; a usage error without one."""
-    from dflash_audit.engines.sglang_installed.installed import HOW_TO_INSTALL, installed_version
-
-    version = installed_version()
-    if version is None:
-        raise typer.BadParameter(f"{engine} needs an SGLang, and there is none: {HOW_TO_INSTALL}.")
-    return version
-
-
-def one_rank(engines: Iterable[str], tp: int, warmup: bool = False) -> None:
-    """A usage error where a live engine or a warm-up is to build one rank of several."""
-    if tp > 1 and warmup:
-        raise typer.BadParameter("--warmup runs a draft of one rank: no --tp")
-    live = [name for name in engines if name in LIVE]
-    if tp > 1 and live:
-        raise typer.BadParameter(f"{', '.join(live)} builds one rank alone: no --tp")
 
 
 def writable(source: str, write: bool) -> None:
@@ -75,29 +68,11 @@ def _card(name: str) -> str:
     return _known(name.lower(), CARDS, "card")
 
 
-def _rule(name: str) -> str:
-    return _known(name.lower(), RULES, "rule")
-
-
-def _fail_on(name: str) -> str:
-    return _known(name.lower(), (*SEVERITIES, "never"), "severity")
-
-
-def _selected(texts: Iterable[str]) -> frozenset[str]:
-    """RULE[,RULE], several of them."""
-    return frozenset(_rule(name.strip()) for text in texts for name in text.split(","))
-
-
-def _ignore(text: str) -> Ignore:
-    """RULE, or RULE:SUBJECT-GLOB."""
-    rule, colon, glob = text.partition(":")
-    if colon and not glob:
-        raise typer.BadParameter(f"{text} names no subject.")
-    return Ignore(_rule(rule), glob or None)
-
-
-def _ignores(texts: Iterable[str]) -> tuple[Ignore, ...]:
-    return tuple(map(_ignore, texts))
+_rule = _told(words.rule)
+_fail_on = _told(words.fail_on)
+_selected = _told(words.selected)
+_ignore = _told(words.ignore)
+_ignores = _told(words.ignores)
 
 
 def _output(text: str) -> Output:
@@ -131,21 +106,9 @@ def own_file(baseline: str | None, outputs: Iterable[Output]) -> None:
         raise typer.BadParameter(f"{baseline} would get a report and the baseline: name a file for each.")
 
 
-CUDA: Final = re.compile(r"cuda:(0|[1-9][0-9]{0,2})")
-"""One card of several."""
-
-
-def _device(name: str) -> str:
-    name = name.lower()
-    return name if CUDA.fullmatch(name) else _known(name, ("auto", "cpu", "cuda", "cuda:N"), "device")
-
-
-def _dtype(name: str) -> str:
-    return _known(name.lower(), DTYPES, "dtype")
-
-
-def _backend(name: str) -> str:
-    return _known(name.lower(), BACKENDS, "backend")
+_device = _told(warmup_words.device)
+_dtype = _told(warmup_words.dtype)
+_backend = _told(warmup_words.backend)
 
 
 Source = Annotated[
@@ -169,6 +132,15 @@ Card = Annotated[
 AttentionBackend = Annotated[
     str | None,
     typer.Option("--speculative-draft-attention-backend", metavar="NAME", help="The server's option."),
+]
+Target = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        metavar="SOURCE",
+        help="The model that the draft is made for, to hold it against: a folder or a repo, of which"
+        " config.json and the headers of head and embedding are read.",
+    ),
 ]
 EnginesThatGate = Annotated[
     list[str] | None,
@@ -269,9 +241,6 @@ def controls(
     strict: bool | None,
 ) -> Controls:
     """The gate's, of the options and, where one was not given, of the settings; a usage error if wrong."""
-    # Only here, because only an audit needs them.
-    from dflash_audit.gate.unusable import Unusable
-
     try:
         table = _settings(source)
         file = table.get("baseline") if baseline is None else baseline
@@ -282,7 +251,7 @@ def controls(
             known=None if file is None else _known_findings(file),
             strict=table.get("strict", False) if strict is None else strict,
         )
-    except Unusable as error:
+    except usage.WrongUsage as error:
         raise typer.BadParameter(str(error)) from None
 
 

@@ -16,16 +16,17 @@ def command(
     tp: options.Ranks = 1,
     gpu: options.Card = DEFAULT_CARD,
     attention_backend: options.AttentionBackend = None,
+    target: options.Target = None,
 ) -> None:
     """Print the module tree that an engine builds, and what happens to each parameter."""
-    from dflash_audit.audit import Request, audit
+    from dflash_audit.auditing import Request, audit
     from dflash_audit.engine_run import Conditions
     from dflash_audit.formats import tree_text
 
     options.one_rank([engine], tp)
     gating = frozenset((*ENGINES, engine)) - {"all"}
     conditions = Conditions(tp, CARDS[gpu], quantization, attention_backend)
-    report = audit(Request(source, gating, conditions, revision=revision))
+    report = audit(Request(source, gating, conditions, revision=revision, target=target))
     complain([report.error.message] if report.error else [])
     for run in report.runs:
         if engine in (run.engine, "all"):

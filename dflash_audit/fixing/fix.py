@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, Literal
 
-from dflash_audit.audit import Request, audit
+from dflash_audit.auditing import Request, audit
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.engines import ENGINES, LIVE, engine
 from dflash_audit.errors import Unreadable
@@ -107,7 +107,7 @@ def write(fixed: Fix) -> Fix:
 
 def _mend(request: Request, before: Report, checkpoint: Checkpoint) -> Fix:
     profiles = tuple(run for run in before.runs if run.engine in ENGINES)
-    facts = Facts(checkpoint, profiles, request.gating, request.conditions)
+    facts = Facts(checkpoint, profiles, request.gating, before.conditions)
     found = _without_harm(facts, _searched(before))
     if not found.edits:
         return Fix("no-change", before, recipe=recipe(facts))
@@ -116,7 +116,7 @@ def _mend(request: Request, before: Report, checkpoint: Checkpoint) -> Fix:
         new = _text(old, checkpoint, found)
     except NotEditable as error:
         return Fix("not-editable", before, reason=error.reason)
-    after = _audited(request, checkpoint, new)
+    after = _audited(request, before.conditions, checkpoint, new)
     harms = tuple(brought(facts, found.facts))
     served = all(after.verdict(run) in ("pass", "warn") for run in after.runs if run.engine in request.gating)
     outcome: Outcome = "mended" if served and not harms else "harmful" if served else "not-enough"
@@ -156,14 +156,12 @@ def _text(old: bytes, checkpoint: Checkpoint, found: Found) -> bytes:
     return new.encode()
 
 
-def _audited(request: Request, checkpoint: Checkpoint, new: bytes) -> Report:
+def _audited(request: Request, conditions: Conditions, checkpoint: Checkpoint, new: bytes) -> Report:
     """The audit of the checkpoint with that config.json."""
     mended = replace(checkpoint, config=json.loads(new))
-    runs = tuple(engine(name).replay(mended, request.conditions) for name in ENGINES)
-    runs += tuple(
-        _run_itself(name, mended, new, request.conditions) for name in LIVE if name in request.gating
-    )
-    findings, skips = judge(Facts(mended, runs, request.gating, request.conditions))
+    runs = tuple(engine(name).replay(mended, conditions) for name in ENGINES)
+    runs += tuple(_run_itself(name, mended, new, conditions) for name in LIVE if name in request.gating)
+    findings, skips = judge(Facts(mended, runs, request.gating, conditions))
     return Report(
         mended.origin,
         checkpoint=mended,
@@ -171,6 +169,7 @@ def _audited(request: Request, checkpoint: Checkpoint, new: bytes) -> Report:
         gating=request.gating,
         findings=tuple(findings),
         skips=tuple(skips),
+        conditions=conditions,
         fail_on=request.fail_on,
     )
 

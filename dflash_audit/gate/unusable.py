@@ -1,9 +1,10 @@
 """A file that tells the gate what to do, and cannot be used."""
 
 from dflash_audit.printable import printable
+from dflash_audit.usage import WrongUsage
 
 
-class Unusable(Exception):
+class Unusable(WrongUsage):
     """A baseline or a file of settings that is not there, broken or of another version: exit code 2.
 
     Its text is one line for people, which names the file.

@@ -32,6 +32,16 @@ def read_path(source: str | os.PathLike[str]) -> Checkpoint:
     return read_folder(DiskFolder(path.parent, origin, str(path.parent)), only=path.name)
 
 
+def open_path(source: str) -> "DiskFolder":
+    """A folder, to read files of; raises `Unreadable` (no-such-source)."""
+    if not os.path.exists(source):
+        hint = "" if os.sep in source else " (a repo of the Hub is org/name)"
+        raise Unreadable("no-such-source", source, f"no such folder{hint}")
+    if not os.path.isdir(source):
+        raise Unreadable("no-such-source", source, f"not a folder{_folder_meant(Path(source))}")
+    return DiskFolder(Path(source), Origin("local", source), source)
+
+
 def _folder_meant(path: Path) -> str:
     """What to add about a file of a checkpoint: the folder to name in its place."""
     return f": name its folder, {path.parent}" if os.path.isfile(path.parent / CONFIG) else ""

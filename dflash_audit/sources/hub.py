@@ -47,7 +47,7 @@ from dflash_audit import __version__
 from dflash_audit.errors import Unreadable
 from dflash_audit.sources.checkpoint import MAX_JSON, Checkpoint, Origin
 from dflash_audit.sources.disk import DiskFolder
-from dflash_audit.sources.reading import JSON, read_folder
+from dflash_audit.sources.reading import JSON, Folder, read_folder
 from dflash_audit.sources.remarks import Remark
 from dflash_audit.sources.repo import Repo
 from dflash_audit.sources.safetensors_header import PREFIX, header_length, parse_header
@@ -93,6 +93,16 @@ def read_repo(repo: Repo) -> Checkpoint:
     with explained(repo.name):
         validate_repo_id(repo.id)
         return _read_cached(repo) if is_offline_mode() else read_folder(_RemoteFolder(repo))
+
+
+def open_repo(repo: Repo) -> Folder:
+    """A repo or a folder in it, to read files of; with HF_HUB_OFFLINE set, its cached snapshot.
+
+    Raises `Unreadable`, as `read_repo` does before it reads a file.
+    """
+    with explained(repo.name):
+        validate_repo_id(repo.id)
+        return _folder_in(_snapshot(repo), repo) if is_offline_mode() else _RemoteFolder(repo)
 
 
 class _RemoteFolder:
@@ -324,20 +334,11 @@ def _explain_status(status: int) -> tuple[str, str]:
 
 def _read_cached(repo: Repo) -> Checkpoint:
     """Read the snapshot in the cache of huggingface_hub."""
-    try:
-        snapshot = Path(snapshot_download(repo.id, revision=repo.revision, local_files_only=True))
-    except IncompleteSnapshotError as error:
-        snapshot = Path(error.snapshot_path)
-    except LocalEntryNotFoundError:
-        raise Unreadable("not-cached", repo.name, "not in the cache, and HF_HUB_OFFLINE is set") from None
+    snapshot = _snapshot(repo)
     missing = _not_cached(repo, snapshot)
     partly = f"the cache holds only a part of the repo, without {', '.join(missing)}" if missing else ""
-    folder = snapshot / repo.folder
-    if not folder.is_dir():
-        raise Unreadable("not-cached", repo.name, "the folder is not in the cache, and HF_HUB_OFFLINE is set")
-    origin = Origin("hub", repo.name, repo.revision, snapshot.name)
     try:
-        checkpoint = read_folder(DiskFolder(folder, origin, repo.name))
+        checkpoint = read_folder(_folder_in(snapshot, repo))
     except Unreadable as error:
         if error.kind not in ABSENT:
             raise
@@ -347,6 +348,23 @@ def _read_cached(repo: Repo) -> Checkpoint:
         remark = Remark("partial-snapshot", repo.name, f"{partly[0].upper()}{partly[1:]}.")
         return replace(checkpoint, remarks=(remark, *checkpoint.remarks))
     return checkpoint
+
+
+def _snapshot(repo: Repo) -> Path:
+    """Where the cache of huggingface_hub has the repo; raises `Unreadable` (not-cached)."""
+    try:
+        return Path(snapshot_download(repo.id, revision=repo.revision, local_files_only=True))
+    except IncompleteSnapshotError as error:
+        return Path(error.snapshot_path)
+    except LocalEntryNotFoundError:
+        raise Unreadable("not-cached", repo.name, "not in the cache, and HF_HUB_OFFLINE is set") from None
+
+
+def _folder_in(snapshot: Path, repo: Repo) -> DiskFolder:
+    folder = snapshot / repo.folder
+    if not folder.is_dir():
+        raise Unreadable("not-cached", repo.name, "the folder is not in the cache, and HF_HUB_OFFLINE is set")
+    return DiskFolder(folder, Origin("hub", repo.name, repo.revision, snapshot.name), repo.name)
 
 
 def _not_cached(repo: Repo, snapshot: Path) -> list[str]:

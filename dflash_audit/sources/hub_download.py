@@ -17,6 +17,7 @@ from dflash_audit.byte_count import byte_count
 from dflash_audit.errors import Unreadable
 from dflash_audit.sources.checkpoint import Checkpoint
 from dflash_audit.sources.hub import PROGRAM, explained
+from dflash_audit.sources.progress import SHOWN
 from dflash_audit.sources.repo import Repo, parse_repo
 
 FULL: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
@@ -26,14 +27,14 @@ UNWRITABLE: Final = frozenset((errno.EACCES, errno.EPERM, errno.EROFS, errno.ENO
 def download(checkpoint: Checkpoint) -> Path:
     """The folder in the cache with the weight files, and the JSON files that were read, at their commit.
 
-    What there is to download is told on stderr first. Raises `Unreadable`:
+    What there is to download is told on stderr first, on the command line. Raises `Unreadable`:
     disk-full, unwritable, not-cached, bad-answer, and what `read_repo` does.
     """
     repo, commit = parse_repo(checkpoint.origin.id), checkpoint.origin.commit
     assert repo is not None and commit is not None
     sizes = {file.name: file.size for file in checkpoint.files}
     missing = [size for name, size in sizes.items() if not _is_cached(repo, commit, name)]
-    if missing and not is_offline_mode():
+    if missing and SHOWN.get() and not is_offline_mode():
         files = f"{len(missing)} weight file{'' if len(missing) == 1 else 's'}"
         told = f"downloading {files} of {repo.name} at {commit[:12]}, {byte_count(sum(missing))}"
         print(f"dflash-audit: {told}, into {constants.HF_HUB_CACHE}", file=sys.stderr)

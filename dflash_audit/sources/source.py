@@ -1,12 +1,15 @@
 """What a user's SOURCE is: a path, or a draft on the Hub."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
 from dflash_audit.errors import Unreadable
 from dflash_audit.sources.checkpoint import Checkpoint, Origin
-from dflash_audit.sources.disk import read_path
+from dflash_audit.sources.disk import open_path, read_path
+from dflash_audit.sources.reading import Folder
 from dflash_audit.sources.repo import SCHEME, Repo, parse_repo
 from dflash_audit.sources.weight_files import WEIGHTS
 
@@ -46,8 +49,31 @@ def read_source(source: str, revision: str | None) -> Checkpoint:
     # Only here, because it takes a moment to import: an audit of a folder does without.
     from dflash_audit.sources.hub import read_repo
 
-    try:
+    with _perhaps_a_path(source, repo):
         return read_repo(replace(repo, revision=repo.revision or revision))
+
+
+def open_folder(source: str) -> Folder:
+    """The folder or the repo that `source` names, to read files of.
+
+    Raises `Unreadable`: no-such-source, and what the readers of folders and of repos do.
+    """
+    repo = find_repo(source)
+    if repo is None:
+        _refuse_no_path(source)
+        return open_path(source)
+    # Only here, as in `read_source`.
+    from dflash_audit.sources.hub import open_repo
+
+    with _perhaps_a_path(source, repo):
+        return open_repo(repo)
+
+
+@contextmanager
+def _perhaps_a_path(source: str, repo: Repo) -> Iterator[None]:
+    """Say of a repo that was not seen that there is no such path either."""
+    try:
+        yield
     except Unreadable as error:
         unseen = error.kind in UNSEEN and error.message == f"{source}: {error.reason}"
         if not unseen or source != repo.id:
@@ -64,11 +90,15 @@ def _nor_a_path(source: str, reason: str) -> str:
 
 
 def _read_path(source: str, revision: str | None) -> Checkpoint:
+    _refuse_no_path(source)
+    if revision is not None and os.path.exists(source):
+        raise Unreadable("no-such-revision", source, "a path, and --revision is for a repo of the Hub")
+    return read_path(source)
+
+
+def _refuse_no_path(source: str) -> None:
     if not source:
         raise Unreadable("no-such-source", "SOURCE", "empty")
     if source.startswith(SCHEME):
         told = f"not {SCHEME}org/name, with or without @revision and :folder/"
         raise Unreadable("no-such-source", source, told)
-    if revision is not None and os.path.exists(source):
-        raise Unreadable("no-such-revision", source, "a path, and --revision is for a repo of the Hub")
-    return read_path(source)

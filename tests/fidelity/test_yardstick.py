@@ -9,7 +9,7 @@ from materialize import materialize
 from test_cli import FIXTURES, SEED
 from warmup.jobs import warm_up as warm_up_here
 
-from dflash_audit.audit import Request, audit
+from dflash_audit.auditing import Request, audit
 from dflash_audit.engine_run import Conditions
 from dflash_audit.engines import ENGINES
 from dflash_audit.report import Report

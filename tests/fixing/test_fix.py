@@ -12,7 +12,7 @@ from parity.case import FIXTURES, Case, recorded
 from parity.expectation import fails
 
 from dflash_audit import repairs
-from dflash_audit.audit import Request, audit
+from dflash_audit.auditing import Request, audit
 from dflash_audit.engine_run import Conditions
 from dflash_audit.engines import ENGINES
 from dflash_audit.fixing.fix import Fix, fix

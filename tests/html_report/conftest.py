@@ -7,7 +7,7 @@ import pytest
 from html_report.browser import CHROMIUM, Browser
 from materialize import copy_beside, materialize, write_zeros
 
-from dflash_audit.audit import Request, audit
+from dflash_audit.auditing import Request, audit
 from dflash_audit.formats import render
 from dflash_audit.formats.screen import Screen
 from dflash_audit.report import Report

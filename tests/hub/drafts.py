@@ -7,7 +7,7 @@ from typing import Any
 from materialize import write_zeros
 from report_schema import valid
 
-from dflash_audit.audit import Request, audit
+from dflash_audit.auditing import Request, audit
 from dflash_audit.formats.json_report import document
 
 CASE = Path(__file__).parents[2] / "fixtures" / "cases" / "dense-dflash2"

@@ -8,7 +8,7 @@ from typing import Any
 
 from materialize import materialize
 
-from dflash_audit.audit import Request, audit
+from dflash_audit.auditing import Request, audit
 from dflash_audit.engine_run import Conditions
 from dflash_audit.engines import ENGINES
 from dflash_audit.formats.json_report import document

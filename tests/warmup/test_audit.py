@@ -15,7 +15,7 @@ from test_cli import FIXTURES, SEED
 from warmup.jobs import warm_up as warm_up_here
 from warmup.processes import all_gone
 
-from dflash_audit.audit import Request, audit
+from dflash_audit.auditing import Request, audit
 from dflash_audit.engine_run import Conditions
 from dflash_audit.engines import ENGINES
 from dflash_audit.engines.sglang.replay import SGLang

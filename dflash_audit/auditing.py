@@ -1,7 +1,7 @@
 """An audit from source to report."""
 
-from contextlib import nullcontext
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from dflash_audit.engine_run import Conditions, EngineRun
@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 class Request:
     """What to audit under which conditions.
 
-    `gating` are the names of the engines that decide, `revision` is one of the
-    source's repo, `warmup` how to warm up what they decide on, None for not at all.
+    `target` names the model that the draft is made for, None where it is not looked at;
+    it becomes the conditions' own once it is read. `gating` are the names of the
+    engines that decide, `revision` is one of the source's repo, `warmup` how to warm
+    up what they decide on, None for not at all.
     An engine that is not a profile runs only if it is among `gating`.
     """
 
@@ -34,17 +36,19 @@ class Request:
     conditions: Conditions = field(default_factory=Conditions)
     fail_on: FailOn = "error"
     revision: str | None = None
+    target: str | None = None
     warmup: "Options | None" = None
 
 
 def audit(request: Request) -> Report:
     """Audit one checkpoint. What keeps it from being read, or from being run, is the report's `error`."""
     try:
-        checkpoint, runs = _replay(request)
+        checkpoint, conditions = _read(request)
+        runs = _replay(checkpoint, conditions, request.gating)
     except Unreadable as unreadable:
         return Report(origin(request.source, request.revision), error=unreadable)
-    warmups, error = _warm_up(request, checkpoint, runs)
-    findings, skips = judge(Facts(checkpoint, runs, request.gating, request.conditions, warmups or ()))
+    warmups, error = _warm_up(request, conditions, checkpoint, runs)
+    findings, skips = judge(Facts(checkpoint, runs, request.gating, conditions, warmups or ()))
     return Report(
         checkpoint.origin,
         checkpoint=checkpoint,
@@ -52,24 +56,41 @@ def audit(request: Request) -> Report:
         gating=request.gating,
         findings=tuple(findings),
         skips=tuple(skips),
+        conditions=conditions,
         warmups=warmups,
         error=error,
         fail_on=request.fail_on,
     )
 
 
-def _replay(request: Request) -> tuple[Checkpoint, tuple[EngineRun, ...]]:
-    """The checkpoint and every engine's replay of it, with a sign of life while a repo takes long."""
-    remote = find_repo(request.source) is not None
-    with waiting(f"Reading {request.source} ...") if remote else nullcontext():
+def _read(request: Request) -> tuple[Checkpoint, Conditions]:
+    """The checkpoint, and the conditions with the target that was named; raises `Unreadable`."""
+    with _sign_of_life(request.source):
         checkpoint = read_source(request.source, request.revision)
-        # A file beside the weights is read only once an engine asks for it.
-        names = (*ENGINES, *(name for name in LIVE if name in request.gating))
-        return checkpoint, tuple(engine(name).replay(checkpoint, request.conditions) for name in names)
+    if request.target is None:
+        return checkpoint, request.conditions
+    # Only here: an audit without a target does without.
+    from dflash_audit.target import read_target
+
+    with _sign_of_life(request.target):
+        return checkpoint, replace(request.conditions, target=read_target(request.target))
+
+
+def _sign_of_life(source: str) -> AbstractContextManager[None]:
+    """A line while a repo takes long to read."""
+    return nullcontext() if find_repo(source) is None else waiting(f"Reading {source} ...")
+
+
+def _replay(checkpoint: Checkpoint, conditions: Conditions, gating: frozenset[str]) -> tuple[EngineRun, ...]:
+    """Every engine's replay; a file beside the weights is read only once an engine asks for it."""
+    remote = checkpoint.kind == "hub"
+    with waiting(f"Reading {checkpoint.id} ...") if remote else nullcontext():
+        names = (*ENGINES, *(name for name in LIVE if name in gating))
+        return tuple(engine(name).replay(checkpoint, conditions) for name in names)
 
 
 def _warm_up(
-    request: Request, checkpoint: Checkpoint, runs: tuple[EngineRun, ...]
+    request: Request, conditions: Conditions, checkpoint: Checkpoint, runs: tuple[EngineRun, ...]
 ) -> tuple[tuple["WarmUp", ...] | None, Unreadable | None]:
     """The warm-ups that were asked for, and what kept one from running."""
     if request.warmup is None:
@@ -79,7 +100,7 @@ def _warm_up(
 
     gating = [run for run in runs if run.engine in request.gating]
     try:
-        warmups = warm_up_engines(checkpoint, gating, request.conditions, request.warmup)
+        warmups = warm_up_engines(checkpoint, gating, conditions, request.warmup)
     except Unreadable as error:
         return (), error
     return warmups, not_run(warmups)

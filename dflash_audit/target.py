@@ -1,0 +1,124 @@
+"""The model that a draft is made for, as far as its config.json and the headers of its head tell."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from dflash_audit.sources.checkpoint import Origin, Tensor
+from dflash_audit.sources.source import open_folder
+from dflash_audit.sources.target_files import TargetFiles, is_embedding, is_head, read_target_files
+
+LANGUAGE_PARTS: Final = ("llm_config", "language_config", "text_config")
+"""Keys under which a multimodal config holds its language part, in the engine's order.
+
+Source: SGLang 0.5.23 `srt/utils/hf_transformers/common.py`, `get_hf_text_config`, which
+looks into `thinker_config` first, and into its `text_config`.
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """A target; each number is None where its config does not give it.
+
+    `config` is the whole config.json as it was read, `text` its language part, which
+    is the whole where it names none. `quantization_config` is what describes its
+    quantization, in whichever file. `tensors` are those of its head and its
+    embedding, None where there was no header to look at.
+    """
+
+    files: TargetFiles
+
+    @property
+    def origin(self) -> Origin:
+        return self.files.origin
+
+    @property
+    def id(self) -> str:
+        return self.files.origin.id
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        return self.files.config
+
+    @cached_property
+    def text(self) -> Mapping[str, Any]:
+        thinker = self.config.get("thinker_config")
+        if isinstance(thinker, Mapping):
+            inner = thinker.get("text_config")
+            return inner if isinstance(inner, Mapping) else thinker
+        parts = (self.config.get(key) for key in LANGUAGE_PARTS)
+        return next((part for part in parts if isinstance(part, Mapping)), self.config)
+
+    @property
+    def architectures(self) -> tuple[str, ...]:
+        named = self.config.get("architectures")
+        return tuple(name for name in named if isinstance(name, str)) if isinstance(named, list) else ()
+
+    @property
+    def model_type(self) -> str | None:
+        """That of the language part."""
+        named = self.text.get("model_type", self.config.get("model_type"))
+        return named if isinstance(named, str) else None
+
+    @property
+    def num_hidden_layers(self) -> int | None:
+        return self.number("num_hidden_layers")
+
+    @property
+    def hidden_size(self) -> int | None:
+        return self.number("hidden_size")
+
+    @property
+    def vocab_size(self) -> int | None:
+        return self.number("vocab_size")
+
+    @property
+    def tied(self) -> bool | None:
+        """`tie_word_embeddings`, None where no part of the config says it."""
+        for part in (self.text, self.config):
+            if isinstance(said := part.get("tie_word_embeddings"), bool):
+                return said
+        return None
+
+    @cached_property
+    def quantization_config(self) -> Mapping[str, Any] | None:
+        """Source: SGLang 0.5.23 `srt/configs/model_config.py`, `_parse_quant_hf_config`."""
+        own = [part.get("quantization_config") for part in (self.config, self.text)]
+        file = self.files.hf_quant_config
+        inner = None if file is None else file.get("quantization", file)
+        declared = (own[0], self.config.get("compression_config"), inner, own[1])
+        return next((each for each in declared if isinstance(each, Mapping) and each), None)
+
+    @property
+    def quantization(self) -> str | None:
+        """The quantization method, or what names it in its place; empty where nothing does."""
+        declared = self.quantization_config
+        if declared is None:
+            return None
+        return str(declared.get("quant_method") or declared.get("quant_algo") or "")
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...] | None:
+        return self.files.tensors
+
+    @property
+    def head(self) -> tuple[Tensor, ...]:
+        return tuple(tensor for tensor in self.tensors or () if is_head(tensor.name))
+
+    @property
+    def embedding(self) -> tuple[Tensor, ...]:
+        return tuple(tensor for tensor in self.tensors or () if is_embedding(tensor.name))
+
+    def number(self, key: str) -> int | None:
+        """A whole number of the language part's, above zero."""
+        value = self.text.get(key)
+        return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+
+def read_target(source: str) -> Target:
+    """Read what is looked at of the target that `source` names: a folder, or a repo of the Hub.
+
+    Raises `Unreadable`, as `open_folder` and `read_target_files` do.
+    """
+    return Target(read_target_files(open_folder(source)))
