@@ -130,6 +130,7 @@ def beam(rng: random.Random) -> Case:
     """A Beam draft, whose layers are all sliding and see both ways."""
     case = families.dflash2(rng)
     case.config["architectures"] = ["DFlash2BeamDraftModel"]
+    case.dflash["final_logit_softcapping"] = case.pick(30.0, 15, 30.0, None)
     if case.chance(0.85):
         layers = case.sizes.layers
         case.config |= {"layer_types": ["sliding_attention"] * layers, "is_causal": False}

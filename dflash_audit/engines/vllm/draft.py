@@ -192,7 +192,8 @@ def _attention(assembly: Assembly, draft: Draft, shape: Shape, layer: int, name:
     _check_heads(heads, kv_heads, assembly.tp)
     if shape.beam:
         _check_beam(config, layer)
-        bias, sinks = False, ()
+        bias = False
+        sinks: tuple[Parameter, ...] = ()
     else:
         bias = truthy(config.get("attention_bias", False))
         _check_window(config, layer)
@@ -304,7 +305,8 @@ def _refiner(assembly: Assembly, draft: Draft) -> None:
     assembly.container(f"{at}.w1", "Embedding", Parameter("weight", (tokens, rank), MODEL_DTYPE))
     for name, inputs, outputs in (
         ("down_h", hidden, rank), ("down_g", hidden, rank), ("in_proj", 3 * rank, rank),
-        ("mlp_gate", rank, middle), ("mlp_up", rank, middle), ("mlp_down", middle, rank), ("w2", rank, tokens),
+        ("mlp_gate", rank, middle), ("mlp_up", rank, middle), ("mlp_down", middle, rank),
+        ("w2", rank, tokens),
     ):  # fmt: skip
         assembly.dense(f"{at}.{name}", inputs, outputs)
 

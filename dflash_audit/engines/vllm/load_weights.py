@@ -68,6 +68,8 @@ STACKED: Final[tuple[tuple[str, str, Shard], ...]] = (
 )
 """Source: `hf_to_vllm_mapper` of the models."""
 
+BEAM: Final = "DFlash2BeamForCausalLM"
+
 FUSED_CLASSES: Final = ("QKVParallelLinear", "MergedColumnParallelLinear")
 """Modules that take what comes for them themselves, whatever its name."""
 
@@ -159,10 +161,15 @@ def _load_plain(replay: Load, tensor: Tensor, name: str) -> None:
     if model_class == "LiLiCorrForCausalLM" and name.startswith("lilicorr."):
         _descend(replay, tensor, f"model.{_cached(replay, name)}", "model.lilicorr", None, above="")
         return
+    if model_class == BEAM:
+        if not any(part in name for part in ROTARY):
+            inner, shard = _stacked(name, replay)
+            _descend(replay, tensor, f"model.{inner}", "model", shard, above="model.")
+        return
     refiner = model_class == "Qwen3XPressForCausalLM" and name.startswith("xpress_head.")
-    if model_class != "DFlash2BeamForCausalLM" and not refiner and "mask_hidden" in name:
-        if model_class not in ("Qwen3DSparkForCausalLM", "Qwen3XPressForCausalLM"):
-            raise Refused("a DFlash checkpoint should not ship a mask_hidden weight")
+    masks = model_class in ("Qwen3DSparkForCausalLM", "Qwen3XPressForCausalLM")
+    if "mask_hidden" in name and not masks:
+        raise Refused("a DFlash checkpoint should not ship a mask_hidden weight")
     target = _outer(replay, name, refiner)
     if target is None:
         return
@@ -215,7 +222,7 @@ def _cached(replay: Load, name: str) -> str:
 
 def _stacked(name: str, replay: Load) -> tuple[str, Shard | None]:
     """The name inside the model, and the shard that it stands for."""
-    if replay.drafted.model_class != "DFlash2BeamForCausalLM":
+    if replay.drafted.model_class != BEAM:
         for pattern, ours in RENAMED:
             name = pattern.sub(ours, name)
     name = _cached(replay, name)

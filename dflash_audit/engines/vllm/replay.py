@@ -101,7 +101,7 @@ def _stages(progress: _Progress, checkpoint: Checkpoint, conditions: Conditions)
     draft = ready.draft
     drafted = Drafted(
         run.model_class,
-        settled.method,
+        None if ready.quant is None else settled.method,
         int(config["vocab_size"]),
         draft.draft_vocab_size,
         draft.target.vocab_size,

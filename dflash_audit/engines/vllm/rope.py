@@ -32,6 +32,8 @@ def check_rope(config: Config, head_dim: int) -> None:
     parameters: Any = config.get("rope_parameters") or {}
     if not isinstance(parameters, Mapping):
         raise Refused(f"the rope parameters must be an object, got {parameters!r}")
+    if any(isinstance(value, Mapping) for value in parameters.values()):
+        raise Refused("the rope parameters are nested by layer type, which this draft's class does not read")
     width = _width(parameters, head_dim)
     kind = parameters.get("rope_type", "default")
     if kind not in REQUIRED:

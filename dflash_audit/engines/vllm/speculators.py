@@ -13,8 +13,8 @@ Table = dict[str, Any]
 
 SELECTOR_KEYS: Final = ("conv_kernel_size", "conv_group_size", "selector_rank", "selector_top_k")
 DSPARK_KEYS: Final = (
-    "draft_vocab_size", "target_hidden_size", "mask_token_id", "markov_rank", "markov_head_type", "block_size",
-    "enable_confidence_head", "confidence_head_with_markov", "use_aux_hidden_state",
+    "draft_vocab_size", "target_hidden_size", "mask_token_id", "markov_rank", "markov_head_type",
+    "block_size", "enable_confidence_head", "confidence_head_with_markov", "use_aux_hidden_state",
 )  # fmt: skip
 """What a config of each type gives its draft, beyond what all do."""
 

@@ -28,7 +28,7 @@ class TargetFacts:
 
 def target_facts(draft: Mapping[str, Any], conditions: Conditions) -> TargetFacts:
     """The target's numbers: its own, else the draft's word for them. `draft` is the draft's config.json."""
-    target = getattr(conditions, "target", None)
+    target = conditions.target
     inner = draft.get("dflash_config")
     inner = inner if isinstance(inner, Mapping) else {}
 
