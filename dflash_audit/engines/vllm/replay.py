@@ -13,6 +13,7 @@ from dflash_audit.engines.vllm.quantization.config import QuantConfig, Surroundi
 from dflash_audit.engines.vllm.quantization.settle import Settled, read_config, settle
 from dflash_audit.engines.vllm.serving import serve_command
 from dflash_audit.engines.vllm.target import target_facts
+from dflash_audit.engines.vllm.unserved import family
 from dflash_audit.hf_config import decoder_part
 from dflash_audit.hf_config.config_object import Attributes
 from dflash_audit.hf_config.read import as_base_class_sees, as_transformers_sees
@@ -52,7 +53,12 @@ class VLLM:
         try:
             _stages(progress, checkpoint, conditions)
         except Refused as refused:
-            progress.run.refusal = Refusal(progress.stage, refused.reason)
+            run = progress.run
+            run.refusal = Refusal(progress.stage, refused.reason)
+            if progress.stage == "class" and run.config is not None:
+                run.unserved = (
+                    f"drafts of the class {', '.join(map(str, run.config.get('architectures') or ()))}"
+                )
         except NotModelled as unknown:
             progress.run.skipped = unknown.reason
         return progress.run
@@ -89,6 +95,7 @@ def _stages(progress: _Progress, checkpoint: Checkpoint, conditions: Conditions)
     served = _method(raw, named)
     names = _rewritten(raw, config, served)
     run.model_class = architectures.model_class(names, frozenset(named))
+    run.unserved = family(config, run.model_class)
     run.quantization = settled.method
     progress.stage = "quant_config"
     ready = _ready(run.model_class, config, settled, checkpoint, conditions)
