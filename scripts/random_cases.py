@@ -17,8 +17,8 @@ import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from random_drafts.case import Case
 from random_drafts import for_vllm
+from random_drafts.case import Case
 from random_drafts.families import FAMILIES
 from random_drafts.faults import FAULTS
 from random_drafts.quantizers import METHODS

@@ -50,13 +50,13 @@ def find(facts: Facts, findings: Sequence[Finding]) -> Iterator[Finding]:
         severity="warning" if faulty else "note",
         engine=None,
         subject=", ".join(run.engine for run in failing),
-        message=f"The draft passes on {', '.join(sorted(facts.gating))}, but {whys}",
+        message=f"The draft passes on {', '.join(sorted(facts.gating))}, but {whys}.",
         hint=HINT if faulty else "Name the engine that it is for in the model card.",
     )
 
 
 def _why(run: EngineRun, findings: Sequence[Finding]) -> str:
     if run.unserved is not None:
-        return f"{run.engine} serves no {run.unserved}."
+        return f"{run.engine} serves no {run.unserved}"
     first = next(f for f in findings if f.engine == run.engine and f.severity == "error")
-    return f"{run.engine} fails: {first.rule} on {first.subject}."
+    return f"{run.engine} fails: {first.rule} on {first.subject}"

@@ -1,4 +1,4 @@
-"""Families of drafts that vLLM alone reads, or reads otherwise: own heads, reduced vocabularies, other configs."""
+"""Families of drafts that vLLM reads otherwise: own heads, reduced vocabularies, other configs."""
 
 import random
 from collections.abc import Callable, Mapping
@@ -157,7 +157,7 @@ def xpress(rng: random.Random) -> Case:
 
 
 def any_family(rng: random.Random) -> Case:
-    """A draft of any of the families that both engines read, its layers numbered after the target's at times."""
+    """A draft of any of the families that both engines read."""
     return families.FAMILIES[rng.choice(sorted(families.FAMILIES))](rng)
 
 

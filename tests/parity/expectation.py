@@ -36,12 +36,8 @@ def modules(record: Record) -> set[str]:
 
 
 def of_vllm(record: Record) -> bool:
-    """Whether a record is vLLM's: its classes have names of their own, all for a causal language model."""
-    return (
-        (record["class"] or "").endswith("ForCausalLM")
-        and record["class"] != "DFlashLagunaForCausalLM"
-        or any(parameter["name"].startswith("model.") for parameter in record.get("parameters", ()))
-    )
+    """Whether a record is vLLM's, whose drafts hold their parameters below `model.`."""
+    return any(parameter["name"].startswith("model.") for parameter in record.get("parameters", ()))
 
 
 def excused(record: Record, name: str) -> bool:

@@ -38,7 +38,8 @@ LEGACY_MODELOPT: Final[Mapping[str, str]] = {
 
 MIN_CAPABILITY: Final[Mapping[str, int]] = {
     "fp8": 75, "compressed-tensors": 70, "modelopt": 80, "modelopt_fp4": 75, "modelopt_mxfp8": 80,
-    "mxfp8": 80, "modelopt_mixed": 75, "auto_gptq": 60, "gptq_marlin": 60, "auto_awq": 75, "awq_marlin": 75, "inc": 60,
+    "mxfp8": 80, "modelopt_mixed": 75, "auto_gptq": 60, "gptq_marlin": 60, "auto_awq": 75,
+    "awq_marlin": 75, "inc": 60,
 }  # fmt: skip
 """Source: each config's `get_min_capability`."""
 
