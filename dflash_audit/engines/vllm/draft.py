@@ -5,8 +5,7 @@ Source: vLLM 0.33.0 `model_executor/models/qwen3_dflash.py`, `qwen3_dflash2.py`,
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from dflash_audit.engines.vllm.assembly import MODEL_DTYPE, Assembly
 from dflash_audit.engines.vllm.fields import Config, integer, needed, nested, real, truthy
@@ -24,8 +23,7 @@ SLIDING: Final = "sliding_attention"
 Head = Callable[[Assembly, "Draft"], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(NamedTuple):
     """What the parts of a draft share while it is built; `tokens` are those that it proposes at once."""
 
     config: Config
@@ -79,12 +77,17 @@ def _counted(ids: Any) -> list[Any]:
 
 
 def build(
-    model_class: str, draft: Draft, quant: QuantConfig | None, own_head: QuantConfig | None, tp: int
+    model_class: str,
+    shape: Shape,
+    draft: Draft,
+    quant: QuantConfig | None,
+    own_head: QuantConfig | None,
+    tp: int,
 ) -> Tree:
     """Build the tree of a draft.
 
     Args:
-        model_class: the engine's class.
+        model_class: the engine's class, of that `shape`.
         quant: the quantization config of its layers, None for a dense draft.
         own_head: the config that a head of its own is built with.
         tp: ranks; shapes are those of rank 0.
@@ -95,15 +98,13 @@ def build(
     """
     assembly = Assembly(quant, tp)
     assembly.container("", model_class)
-    shape = SHAPES[model_class]
     shape.check(draft)
     _model(assembly, draft, shape)
     _head(assembly, draft, shape, own_head)
     return assembly.tree
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(NamedTuple):
     """How a class differs from the base: its inner model, its layers and what they hold, its heads.
 
     With `own_head` it may quantize a head of its own; `reduced` says for which sizes of
@@ -374,4 +375,4 @@ SHAPES: Final[dict[str, Shape]] = {
         "Qwen3XPressModel", head=_refiner, reduced=lambda own, target: False, check=_check_xpress
     ),
 }
-"""Class of the engine -> its shape."""
+"""Class of the engine -> its shape; those that are not here have a file of their own."""

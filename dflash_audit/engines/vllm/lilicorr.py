@@ -6,7 +6,7 @@ Source: vLLM 0.33.0 `model_executor/models/lilicorr.py`.
 from typing import Any, Final
 
 from dflash_audit.engines.vllm.assembly import MODEL_DTYPE, Assembly
-from dflash_audit.engines.vllm.draft import Draft
+from dflash_audit.engines.vllm.draft import Draft, Shape
 from dflash_audit.engines.vllm.fields import needed, real, truthy
 from dflash_audit.refusal import Refused
 from dflash_audit.tree import Parameter
@@ -120,3 +120,14 @@ def _number(value: Any) -> float:
     if not isinstance(value, int | float):
         raise Refused(f"a number was expected in dflash_config, got {value!r}")
     return value
+
+
+SHAPE: Final = Shape(
+    "LiLiCorr",
+    layer="DFlash2Qwen3DecoderLayer",
+    convolutions=has_convolutions,
+    head=head,
+    own_head=True,
+    reduced=lambda own, target: False,
+    check=check,
+)

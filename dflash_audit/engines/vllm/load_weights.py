@@ -8,8 +8,7 @@ Source: vLLM 0.33.0 `load_weights` of `model_executor/models/qwen3_dflash.py`,
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from dflash_audit.copying import incoming
 from dflash_audit.engines.vllm.weight_loaders import place
@@ -18,18 +17,15 @@ from dflash_audit.refusal import Refused
 from dflash_audit.sources.checkpoint import Tensor
 from dflash_audit.tree import Tree
 
-CACHE_SCALES: Final = tuple(
-    (re.compile(pattern), name)
-    for pattern, name in (
-        (r"\.kv_scale$", r".attn.k_scale"),
-        (r"\.self_attn\.[kv]_proj\.([kv])_scale$", r".self_attn.attn.\1_scale"),
-        (r"\.self_attn\.qk(?:qk)?v_proj\.([kv])_scale$", r".self_attn.attn.\1_scale"),
-        (r"\.mixer\.[kv]_proj\.([kv])_scale$", r".mixer.attn.\1_scale"),
-        (r"\.self_attn\.q\.scale$", r".self_attn.attn.q_scale"),
-        (r"\.self_attn\.([kv])_cache\.scale$", r".self_attn.attn.\1_scale"),
-        (r"(?<!\.attn)\.([qkv])_scale$", r".attn.\1_scale"),
-        (r"(?<!\.attn)\.([qkv])_zero_point$", r".attn.\1_zero_point"),
-    )
+CACHE_SCALES: Final = (
+    (r"\.kv_scale$", r".attn.k_scale"),
+    (r"\.self_attn\.[kv]_proj\.([kv])_scale$", r".self_attn.attn.\1_scale"),
+    (r"\.self_attn\.qk(?:qk)?v_proj\.([kv])_scale$", r".self_attn.attn.\1_scale"),
+    (r"\.mixer\.[kv]_proj\.([kv])_scale$", r".mixer.attn.\1_scale"),
+    (r"\.self_attn\.q\.scale$", r".self_attn.attn.q_scale"),
+    (r"\.self_attn\.([kv])_cache\.scale$", r".self_attn.attn.\1_scale"),
+    (r"(?<!\.attn)\.([qkv])_scale$", r".attn.\1_scale"),
+    (r"(?<!\.attn)\.([qkv])_zero_point$", r".attn.\1_zero_point"),
 )
 """What a quantized draft's names of cache scales become (`QuantizationConfig.get_cache_scale_mapper`)."""
 
@@ -50,13 +46,10 @@ ROTARY: Final = (
     "rotary_pos_emb.inv_freq", "rotary_emb.inv_freq", "rotary_emb.cos_cached", "rotary_emb.sin_cached",
 )  # fmt: skip
 
-RENAMED: Final = tuple(
-    (re.compile(rf"(?<![A-Za-z0-9_]){theirs}(?=\.|\*|$)"), ours)
-    for theirs, ours in (
-        ("midlayer", "layers.0"),
-        (r"encoder\.output_norm_enc", "hidden_norm"),
-        (r"encoder\.fc", "fc"),
-    )
+RENAMED: Final = (
+    ("midlayer", "layers.0"),
+    ("encoder.output_norm_enc", "hidden_norm"),
+    ("encoder.fc", "fc"),
 )
 
 STACKED: Final[tuple[tuple[str, str, Shard], ...]] = (
@@ -82,8 +75,7 @@ XPRESS: Final[Mapping[str, str]] = {
 """Source: `XPressRefinerHead.HYBRID_KEY_MAP`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Drafted:
+class Drafted(NamedTuple):
     """What a load depends on beside the tree.
 
     `method` is the quantization method, None for a dense draft; the vocabularies are the
@@ -98,8 +90,7 @@ class Drafted:
     own_head: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
+class Load(NamedTuple):
     """The load of one built draft."""
 
     drafted: Drafted
@@ -211,8 +202,9 @@ def _cached(replay: Load, name: str) -> str:
     """The name with its cache scale under the attention's, where the draft is quantized."""
     if replay.drafted.method is None:
         return name
-    for pattern, ours in CACHE_SCALES:
-        name = pattern.sub(ours, name)
+    if name.endswith(("scale", "zero_point")):
+        for pattern, ours in CACHE_SCALES:
+            name = re.sub(pattern, ours, name)
     if replay.drafted.method == "fp8":
         for suffix, ours in FP8_SCALES.items():
             if name.endswith(suffix):
@@ -223,8 +215,9 @@ def _cached(replay: Load, name: str) -> str:
 def _stacked(name: str, replay: Load) -> tuple[str, Shard | None]:
     """The name inside the model, and the shard that it stands for."""
     if replay.drafted.model_class != BEAM:
-        for pattern, ours in RENAMED:
-            name = pattern.sub(ours, name)
+        for theirs, ours in RENAMED:
+            if theirs in name:
+                name = re.sub(rf"(?<![A-Za-z0-9_]){re.escape(theirs)}(?=\.|\*|$)", ours, name)
     name = _cached(replay, name)
     shard: Shard | None = None
     for theirs, ours, part in STACKED:
@@ -298,8 +291,8 @@ def _load_laguna(replay: Load, tensor: Tensor) -> None:
 def _laguna_scale(name: str) -> str:
     """Source: `maybe_remap_kv_scale_name` in `model_executor/model_loader/weight_utils.py`."""
     for pattern, ours in CACHE_SCALES:
-        if pattern.search(name):
-            return pattern.sub(ours, name)
+        if re.search(pattern, name):
+            return re.sub(pattern, ours, name)
     return name
 
 

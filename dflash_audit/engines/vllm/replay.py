@@ -1,12 +1,11 @@
 """vLLM, replayed stage by stage on one checkpoint."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dflash_audit.engine_run import Conditions, EngineRun
-from dflash_audit.engines.vllm import architectures, laguna, lilicorr, speculators
-from dflash_audit.engines.vllm.draft import SHAPES, Draft, Shape, build
+from dflash_audit.engines.vllm import architectures, speculators
+from dflash_audit.engines.vllm.draft import SHAPES, Draft, build
 from dflash_audit.engines.vllm.fields import nested, truthy
 from dflash_audit.engines.vllm.load_weights import Drafted, load
 from dflash_audit.engines.vllm.quantization.config import QuantConfig, Surroundings
@@ -30,19 +29,8 @@ LILICORR: Final = "LiLiCorrForCausalLM"
 DEFAULT_BLOCK: Final = 8
 """The block size that a server is asked for where the config names none: vLLM itself has no default."""
 
-SHAPES[LILICORR] = Shape(
-    "LiLiCorr",
-    layer="DFlash2Qwen3DecoderLayer",
-    convolutions=lilicorr.has_convolutions,
-    head=lilicorr.head,
-    own_head=True,
-    reduced=lambda own, target: False,
-    check=lilicorr.check,
-)
 
-
-@dataclass(frozen=True, slots=True)
-class VLLM:
+class VLLM(NamedTuple):
     """An engine of the audit: vLLM 0.33.0."""
 
     name: str
@@ -68,16 +56,15 @@ class VLLM:
         raise NotModelled("the forward pass of vLLM's drafts is not modelled: warm up on an engine of SGLang")
 
 
-@dataclass(slots=True)
 class _Progress:
     """What the stages have shown so far, and the one that is on."""
 
-    run: EngineRun
-    stage: Stage = "config"
+    def __init__(self, run: EngineRun) -> None:
+        self.run = run
+        self.stage: Stage = "config"
 
 
-@dataclass(frozen=True, slots=True)
-class _Ready:
+class _Ready(NamedTuple):
     """What is known of a draft once its class is: the draft, its class, and what quantizes it."""
 
     draft: Draft
@@ -172,7 +159,7 @@ def _ready(
             quant = read_config(settled, surroundings, files)
         own = quant
         if quant is not None and truthy(config.get("has_own_lm_head", False)):
-            own = read_config(settled, replace(surroundings, shifted=False), files)
+            own = read_config(settled, surroundings._replace(shifted=False), files)
         return _Ready(draft, model_class, quant, own)
 
 
@@ -185,13 +172,20 @@ def _tokens(raw: Mapping[str, Any]) -> int:
 
 
 def _build(ready: _Ready, tp: int) -> Tree:
+    draft, quant = ready.draft, ready.quant
     with replayed("vLLM cannot build the draft"):
+        # Each family is imported when it is asked for.
         if ready.model_class == LAGUNA:
-            return laguna.build(ready.model_class, ready.draft, ready.quant, tp)
-        tree = build(ready.model_class, ready.draft, ready.quant, ready.own_head, tp)
+            from dflash_audit.engines.vllm.laguna import build as build_laguna
+
+            return build_laguna(ready.model_class, draft, quant, tp)
         if ready.model_class == LILICORR:
-            lilicorr.check_vocabulary(ready.draft)
-        return tree
+            from dflash_audit.engines.vllm import lilicorr
+
+            tree = build(ready.model_class, lilicorr.SHAPE, draft, quant, ready.own_head, tp)
+            lilicorr.check_vocabulary(draft)
+            return tree
+        return build(ready.model_class, SHAPES[ready.model_class], draft, quant, ready.own_head, tp)
 
 
 RELEASE: Final = VLLM("vllm-0.33.0")

@@ -4,8 +4,7 @@ Source: vLLM 0.33.0 `model_executor/models/qwen3_dflash.py`, `laguna_dflash.py`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from dflash_audit.engine_run import Conditions
 
@@ -16,8 +15,7 @@ ASSUMED_WIDTH: Final = 128
 ASSUMED_VOCABULARY: Final = 256
 
 
-@dataclass(frozen=True, slots=True)
-class TargetFacts:
+class TargetFacts(NamedTuple):
     """Layers, hidden size and vocabulary of the target, and from where each comes."""
 
     layers: int

@@ -1,15 +1,13 @@
 """What every quantization method of vLLM gives the builder of a draft."""
 
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from dflash_audit.quantization import config
 from dflash_audit.sources.checkpoint import Tensor
 from dflash_audit.tree import Linear, Scheme
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(NamedTuple):
     """What a method may read beside its own config.
 
     The draft's `num_layers` layers are asked for as `model.layers.{layer + first_layer}`,

@@ -8,8 +8,7 @@ own: the server's --quantization is its target's.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from dflash_audit.engines.vllm.quantization import METHODS, reader
 from dflash_audit.engines.vllm.quantization.config import QuantConfig, Surroundings
@@ -44,8 +43,7 @@ MIN_CAPABILITY: Final[Mapping[str, int]] = {
 """Source: each config's `get_min_capability`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
+class Settled(NamedTuple):
     """The outcome of the config stage: the method, None where the draft is dense, and its config."""
 
     method: str | None
