@@ -76,6 +76,25 @@ def _counted(ids: Any) -> list[Any]:
     return [layer + 1 for layer in ids]
 
 
+class Shape(NamedTuple):
+    """How a class differs from the base: its inner model, its layers and what they hold, its heads.
+
+    With `own_head` it may quantize a head of its own; `reduced` says for which sizes of
+    the draft's and the target's vocabulary it maps one to the other.
+    """
+
+    model: str
+    layer: str = "DFlashQwen3DecoderLayer"
+    attention: str = "DFlashQwen3Attention"
+    mlp: str = "Qwen2MLP"
+    convolutions: Callable[[Draft], bool] = lambda draft: False
+    beam: bool = False
+    head: Head | None = None
+    own_head: bool = False
+    reduced: Callable[[int, int], bool] = lambda own, target: own != target
+    check: Callable[[Draft], None] = lambda draft: None
+
+
 def build(
     model_class: str,
     shape: Shape,
@@ -102,25 +121,6 @@ def build(
     _model(assembly, draft, shape)
     _head(assembly, draft, shape, own_head)
     return assembly.tree
-
-
-class Shape(NamedTuple):
-    """How a class differs from the base: its inner model, its layers and what they hold, its heads.
-
-    With `own_head` it may quantize a head of its own; `reduced` says for which sizes of
-    the draft's and the target's vocabulary it maps one to the other.
-    """
-
-    model: str
-    layer: str = "DFlashQwen3DecoderLayer"
-    attention: str = "DFlashQwen3Attention"
-    mlp: str = "Qwen2MLP"
-    convolutions: Callable[[Draft], bool] = lambda draft: False
-    beam: bool = False
-    head: Head | None = None
-    own_head: bool = False
-    reduced: Callable[[int, int], bool] = lambda own, target: own != target
-    check: Callable[[Draft], None] = lambda draft: None
 
 
 def _model(assembly: Assembly, draft: Draft, shape: Shape) -> None:
