@@ -37,6 +37,9 @@ DSPARK: Final = frozenset(
 SERVED_AS_DSPARK: Final = DSPARK | {"DSparkDraftModel", "DSparkV41DraftModel", "LingDSparkModel"}
 """Architectures for which a server is given the method dspark; every other is given dflash."""
 
+MUSE_VOCABULARY: Final = 202048
+"""The vocabulary of a Muse Glimmer draft whose config names none."""
+
 
 def method(architectures: list[str]) -> str:
     """The speculative method under which such a draft is served."""
@@ -49,6 +52,16 @@ def names(config: Mapping[str, Any]) -> list[str]:
     if not isinstance(named, list) or not named or not all(isinstance(name, str) for name in named):
         raise Refused(f"architectures is not a list of names: {named!r}")
     return named
+
+
+def completed(config: dict[str, Any]) -> dict[str, Any]:
+    """The config with what vLLM adds to a Muse Glimmer draft's, which leaves its target's to it."""
+    if config.get("model_type") != "muse_glimmer_assistant":
+        return config
+    given = config.get("dflash_config") or {}
+    if not isinstance(given, Mapping):
+        raise Refused(f"dflash_config is not an object: {given!r}")
+    return {"vocab_size": MUSE_VOCABULARY} | config | {"dflash_config": {"causal": False, **given}}
 
 
 def as_dflash(architectures: list[str]) -> list[str]:

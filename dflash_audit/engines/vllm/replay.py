@@ -118,7 +118,7 @@ def _read(raw: Mapping[str, Any]) -> dict[str, Any]:
     part = decoder_part(attributes)
     if part is not attributes and not (isinstance(part, Attributes) and "num_attention_heads" in part):
         raise Refused("the config's text_config is no config with num_attention_heads")
-    return attributes
+    return architectures.completed(attributes)
 
 
 def _method(raw: Mapping[str, Any], named: list[str]) -> str:
