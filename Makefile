@@ -6,7 +6,7 @@ SGLANG_PYTHON ?=
 # The torch of the warm-up's tests: one that is known to pass, for CI alone. The extra itself pins none.
 TORCH ?= torch==2.13.0
 
-.PHONY: audit test test-warmup lint format bench selfcheck records clean
+.PHONY: audit test test-warmup lint format bench bench-sweep constraints selfcheck records clean
 .DELETE_ON_ERROR:
 
 audit: $(VENV)/.audit
@@ -30,6 +30,17 @@ format: $(VENV)/.lint
 
 bench: $(VENV)/.audit
 	$(VENV)/bin/python scripts/bench.py $(if $(SGLANG_PYTHON),--sglang-python $(SGLANG_PYTHON))
+
+# An environment of its own: what another holds beside the audit is no business of the action's.
+constraints:
+	rm -rf $(VENV)-constraints && $(PYTHON) -m venv $(VENV)-constraints
+	$(VENV)-constraints/bin/python -m pip install --quiet .
+	{ grep '^#' constraints.txt; $(VENV)-constraints/bin/python -m pip freeze --exclude dflash-audit; } > $(VENV)-constraints/new
+	mv $(VENV)-constraints/new constraints.txt
+	rm -rf $(VENV)-constraints
+
+bench-sweep: $(VENV)/.audit
+	$(VENV)/bin/python scripts/bench_sweep.py
 
 selfcheck:
 	PYTHONPATH=. $(or $(SGLANG_PYTHON),$(error give SGLANG_PYTHON=…, a Python that holds sglang)) -m dflash_audit selfcheck

@@ -3,6 +3,9 @@
 import os
 import secrets
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO
 
 from dflash_audit.errors import Unreadable
 
@@ -18,13 +21,21 @@ def write_atomically(path: str, text: str) -> None:
         with open(path, "wb") as file:
             file.write(content)
         return
+    with replacing(path) as file:
+        file.write(content)
+
+
+@contextmanager
+def replacing(path: str) -> Iterator[BinaryIO]:
+    """A file to write to, which takes the place of the regular file at `path` once the body ends well."""
+    mode = _mode(path)
     target = os.path.realpath(path)
     # In the same folder, for only within a file system a file is replaced at once.
     scratch = os.path.join(os.path.dirname(target), f".dflash-audit-{secrets.token_hex(8)}")
     handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         with open(handle, "wb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         if mode is not None:

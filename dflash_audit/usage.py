@@ -4,10 +4,14 @@ import difflib
 from collections.abc import Iterable
 
 from dflash_audit.engines import LIVE
+from dflash_audit.printable import printable
 
 
 class WrongUsage(ValueError):
     """A name that does not exist, or options that do not go together. Its text is one line for people."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(printable(text))
 
 
 def known(name: str, names: Iterable[str], what: str) -> str:

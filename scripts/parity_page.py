@@ -23,7 +23,7 @@ from dflash_audit.quantization import METHODS  # noqa: E402
 
 Labels = Callable[[Case], Iterator[str]]
 
-GROUPS = ("cases", "fuzz", "random", "random-vllm", "regressions", "rules", "published")
+GROUPS = ("cases", "fuzz", "random", "random-vllm", "regressions", "rules", "published", "mended")
 
 HEAD = """\
 # Parity with the real engines

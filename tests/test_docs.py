@@ -7,9 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from dflash_audit.cli import COMMANDS
 from dflash_audit.rules import RULES, page
 
 ROOT = Path(__file__).parents[1]
+sys.path.append(str(ROOT / "scripts"))
+
+from corpus_block import BEGIN, END  # noqa: E402
+from parity_page import GROUPS  # noqa: E402
+
 SECTIONS = ["## Why it matters", "## Example", "## How to fix"]
 
 
@@ -25,6 +31,21 @@ def test_pages_are_up_to_date(script: str, written: str) -> None:
     command = [sys.executable, str(ROOT / "scripts" / script)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout == (ROOT / "docs" / written).read_text()
+
+
+def test_the_size_of_the_corpus_is_up_to_date(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    written = (ROOT / "docs" / "how-it-knows.md").read_text()
+    before, begin, rest = written.partition(BEGIN)
+    page.write_text(f"{before}{begin}stale{END}{rest.partition(END)[2]}")
+    subprocess.run([sys.executable, str(ROOT / "scripts" / "corpus_block.py"), str(page)], check=True)
+    assert page.read_text() == written
+    assert begin and re.search(r"^\| together \| \d{3,} \|", written, re.MULTILINE)
+
+
+def test_every_recorded_case_is_counted() -> None:
+    folders = (path.relative_to(ROOT / "fixtures") for path in (ROOT / "fixtures").rglob("expected.json"))
+    assert {path.parts[0] for path in folders} == {*GROUPS}
 
 
 def test_rule_pages_are_up_to_date(tmp_path: Path) -> None:
@@ -43,3 +64,33 @@ def test_a_rules_page_has_its_sections(rule: str) -> None:
 def test_the_readme_lists_every_rule() -> None:
     readme = (ROOT / "README.md").read_text()
     assert [rule for rule in RULES if f"`{rule}`" not in readme] == []
+
+
+def test_the_readme_shows_every_command() -> None:
+    readme = (ROOT / "README.md").read_text()
+    shown = {*re.findall(r"^dflash-audit ([a-z]+)\b", readme, re.MULTILINE), "audit", "schema"}
+    assert {*COMMANDS} - shown == set()
+
+
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_links_lead_somewhere(path: Path) -> None:
+    for link in re.findall(r"\]\(([^)\s]+)\)", path.read_text()):
+        if re.match(r"\w+:", link):
+            continue
+        file, _, heading = link.partition("#")
+        found = (path.parent / file) if file else path
+        assert found.exists(), link
+        if heading:
+            headings = re.findall(r"^#+ (.*)$", found.read_text(), re.MULTILINE)
+            assert heading in {re.sub(r"[^\w-]", "", each.lower().replace(" ", "-")) for each in headings}, (
+                link
+            )
+
+
+def test_the_index_lists_every_page() -> None:
+    index = (ROOT / "docs" / "README.md").read_text()
+    listed = re.findall(r"^\| \[(.*?)\]\(\1\)", index, re.MULTILINE)
+    assert sorted(listed) == [path.name for path in PAGES[2:] if path.name != "README.md"]

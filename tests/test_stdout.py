@@ -17,6 +17,8 @@ COMMANDS = (
     ("rules",),
     ("explain", "dropped-tensor"),
     ("schema",),
+    ("diff", str(SEED), str(SEED)),
+    ("sweep", str(SEED), "--format", "table"),
     ("--version",),
 )
 

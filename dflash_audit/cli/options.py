@@ -15,6 +15,7 @@ from dflash_audit.engines import DEFAULT, ENGINES, LIVE
 from dflash_audit.finding import FailOn, Severity
 from dflash_audit.formats import FORMATS
 from dflash_audit.formats.output import Output
+from dflash_audit.formats.schemas import SCHEMAS
 from dflash_audit.gate import words
 from dflash_audit.gate.controls import Controls, Ignore
 from dflash_audit.printable import printable
@@ -64,6 +65,40 @@ def writable(source: str, write: bool) -> None:
         raise typer.BadParameter("a repo of the Hub is not written to: no --write")
 
 
+def a_folder(source: str) -> None:
+    """A usage error where something else than a folder of this machine is to be uploaded."""
+    from dflash_audit.sources.source import find_repo
+
+    if os.path.isfile(source) or find_repo(source) is not None:
+        raise typer.BadParameter(f"{printable(source)} is no folder here: push uploads one.")
+
+
+def one_target(create_pr: bool, revision: str | None) -> None:
+    """A usage error where a pull request is to be opened from another branch than the default one."""
+    if create_pr and revision is not None:
+        raise typer.BadParameter("--create-pr opens a pull request into the default branch: no --revision")
+
+
+def _repo(text: str) -> str:
+    """`org/name`, with or without `hf://`, and nothing else."""
+    from dflash_audit.sources.repo import parse_repo
+
+    repo = parse_repo(text)
+    if repo is None or repo.revision is not None or repo.folder:
+        raise typer.BadParameter(f"{printable(text)} is no repo of the Hub: org/name")
+    return repo.id
+
+
+def _repo_with_folder(text: str) -> str:
+    """`org/name` or `org/name:folder/`, with or without `hf://`, and no revision."""
+    from dflash_audit.sources.repo import parse_repo
+
+    repo = parse_repo(text)
+    if repo is None or repo.revision is not None:
+        raise typer.BadParameter(f"{printable(text)} is no repo of the Hub: org/name, org/name:folder/")
+    return repo.name
+
+
 def _card(name: str) -> str:
     return _known(name.lower(), CARDS, "card")
 
@@ -104,6 +139,14 @@ def own_file(baseline: str | None, outputs: Iterable[Output]) -> None:
     files = [os.path.realpath(output.file) for output in outputs if output.file is not None]
     if baseline is not None and os.path.realpath(baseline) in files:
         raise typer.BadParameter(f"{baseline} would get a report and the baseline: name a file for each.")
+
+
+def _review_format(name: str) -> str:
+    return _known(name.lower(), ("text", "json", "markdown"), "format of a review")
+
+
+def _schema(name: str) -> str:
+    return _known(name.lower(), SCHEMAS, "schema")
 
 
 _device = _told(warmup_words.device)
@@ -151,6 +194,16 @@ EnginesThatGate = Annotated[
         help=f"An engine that decides the exit code: {', '.join(ENGINES)}, all (of these),"
         f" or {', '.join(LIVE)}, which is run itself and takes its time."
         f" Repeatable. Default: {DEFAULT}.",
+    ),
+]
+EnginesCompared = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--engine",
+        parser=_engine,
+        metavar="NAME",
+        help=f"An engine to compare on: {', '.join([*ENGINES, *LIVE])}; all (of the profiles) is the default."
+        " Repeatable.",
     ),
 ]
 FailsOn = Annotated[
@@ -206,6 +259,17 @@ File = Annotated[
     typer.Option("-o", "--output", metavar="FILE", help="Write what would be printed into a file."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="The same as --format json.")]
+FolderToPush = Annotated[str, typer.Argument(metavar="FOLDER", help="The folder of a checkpoint.")]
+RepoToPush = Annotated[
+    str, typer.Argument(parser=_repo, metavar="REPO", help="Where it goes: org/name. Made if need be.")
+]
+RepoOfPullRequest = Annotated[
+    str,
+    typer.Argument(
+        parser=_repo_with_folder, metavar="REPO", help="A repo of the Hub: org/name, org/name:folder/."
+    ),
+]
+PullRequestNumber = Annotated[int, typer.Argument(min=1, metavar="NUMBER", help="Its pull request.")]
 Engine = Annotated[str, typer.Option("--engine", parser=_engine, metavar="NAME", help="An engine, or all.")]
 Folders = Annotated[
     list[Path] | None,
@@ -228,6 +292,18 @@ Profile = Annotated[
 Write = Annotated[
     bool,
     typer.Option("--write", help="Write the change, and keep the original beside it (config.json.orig)."),
+]
+ReviewFormat = Annotated[
+    str,
+    typer.Option(
+        "--format",
+        parser=_review_format,
+        metavar="FORMAT",
+        help="text, json, or markdown: what --comment would post.",
+    ),
+]
+SchemaName = Annotated[
+    str, typer.Argument(parser=_schema, metavar="NAME", help=f"Of what: {', '.join(SCHEMAS)}.")
 ]
 Rule = Annotated[str, typer.Argument(parser=_rule, metavar="RULE", help="A rule's name.")]
 

@@ -1,10 +1,11 @@
-"""The command `schema`: the JSON Schema of the report."""
+"""The command `schema`: the JSON Schemas of what --json prints."""
 
+from dflash_audit.cli import options
 from dflash_audit.cli.terminal import write_out
 
 
-def command() -> None:
-    """Print the JSON Schema of the report that --json prints."""
-    from dflash_audit.formats.json_report import schema
+def command(name: options.SchemaName = "report") -> None:
+    """Print the JSON Schema of what --json prints: a report's, or that of another command."""
+    from dflash_audit.formats.schemas import schema
 
-    write_out(schema())
+    write_out(schema(name))

@@ -4,7 +4,8 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
 import typer
 
@@ -12,12 +13,13 @@ if TYPE_CHECKING:
     from dflash_audit.formats.screen import Screen
 
 
-def screen(verbose: bool = False) -> "Screen":
-    """What text is laid out for: the terminal's width, and colours where it has them."""
+def screen(verbose: bool = False, stream: TextIO | None = None) -> "Screen":
+    """What text is laid out for: the terminal's width, and colours where the stream, or stdout, has them."""
     from dflash_audit.formats.screen import Screen
 
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    return Screen(shutil.get_terminal_size().columns, sys.stdout.isatty() and not plain, verbose)
+    stream = stream or sys.stdout
+    return Screen(shutil.get_terminal_size().columns, stream.isatty() and not plain, verbose)
 
 
 def write_out(text: str) -> None:
@@ -35,4 +37,22 @@ def write_out(text: str) -> None:
 def complain(troubles: Iterable[str]) -> None:
     """A line each on stderr."""
     for trouble in troubles:
-        print(f"dflash-audit: {trouble}", file=sys.stderr)
+        write_err(f"dflash-audit: {trouble}")
+
+
+def write_err(text: str) -> None:
+    """Print on stderr, where there is one; that it takes nothing changes nothing."""
+    try:
+        if sys.stderr is not None:
+            print(text, file=sys.stderr, flush=True)
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+
+
+def leave(code: int) -> NoReturn:
+    """End the process at once, without waiting for what other threads are at."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            with suppress(OSError):
+                stream.flush()
+    os._exit(code)

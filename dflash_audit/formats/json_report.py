@@ -37,7 +37,7 @@ def document(report: Report) -> dict[str, Any]:
         "source": _source(report),
         "config": config,
         "engines": [_engine(report, run) for run in report.runs],
-        "findings": [_finding(finding) for finding in report.findings],
+        "findings": [finding_document(finding) for finding in report.findings],
         "skips": [
             {"rule": skip.rule, "reason": skip.reason, "failing": skip in report.failing_skips}
             for skip in report.skips
@@ -160,7 +160,7 @@ def _warmups(report: Report) -> list[dict[str, Any]] | None:
     return [to_dict(warmup) for warmup in report.warmups]
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def finding_document(finding: Finding) -> dict[str, Any]:
     return {
         "rule": finding.rule,
         "severity": finding.severity,

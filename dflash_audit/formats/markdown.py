@@ -42,12 +42,17 @@ WORST_FIRST: Final[tuple[Verdict, ...]] = ("fail", "skipped", "warn", "pass")
 def render(report: Report, screen: Screen) -> str:
     """The whole report, cut between two findings where it would be too long for a comment."""
     del screen
+    return page(report, MOST)
+
+
+def page(report: Report, most: int) -> str:
+    """The report in about so many characters, cut between two findings."""
     if report.checkpoint is None:
         return _joined([_heading("not audited"), *_error(report), _footer(report)])
     parts = outline(report)
     before = [_heading(_verdict(parts.rows)), _source(report), *_error(report), _table(parts.rows)]
     after = [*_warmups(report), *_next(parts), *_not_judged(parts), _footer(report, parts)]
-    room = MOST - sum(len(text) + 2 for text in (*before, *after))
+    room = most - sum(len(text) + 2 for text in (*before, *after))
     return _joined([*before, *_sections(parts.sections, room), *after])
 
 

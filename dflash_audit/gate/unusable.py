@@ -1,6 +1,5 @@
 """A file that tells the gate what to do, and cannot be used."""
 
-from dflash_audit.printable import printable
 from dflash_audit.usage import WrongUsage
 
 
@@ -11,4 +10,4 @@ class Unusable(WrongUsage):
     """
 
     def __init__(self, file: str, reason: str) -> None:
-        super().__init__(printable(f"{file}: {reason}"))
+        super().__init__(f"{file}: {reason}")

@@ -1,6 +1,7 @@
 """A checkpoint in a repo of the Hub, by its JSON files and the headers of its weight files alone.
 
-With `hub_download` the only importer of huggingface_hub, of which both take what 1.31 to 2.x have.
+With `hub_download`, `hub_listing` and `publishing` the only importer of huggingface_hub, of which all
+take what 1.31 to 2.x have.
 Nothing is written to its cache. A repo is listed once, and all that is read
 after that is read at the commit of the listing, so a push in between changes nothing.
 """
@@ -12,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from time import sleep
 from typing import Final, TypeVar
 
 from huggingface_hub import (
@@ -51,6 +51,7 @@ from dflash_audit.sources.reading import JSON, Folder, read_folder
 from dflash_audit.sources.remarks import Remark
 from dflash_audit.sources.repo import Repo
 from dflash_audit.sources.safetensors_header import PREFIX, header_length, parse_header
+from dflash_audit.sources.traffic import TRAFFIC
 from dflash_audit.sources.weight_files import WEIGHTS, WeightFile
 
 PROGRAM: Final = "dflash-audit"
@@ -63,9 +64,6 @@ AT_ONCE: Final = 8
 
 WAITS: Final = (1.0, 2.0, 4.0, 8.0)
 """Seconds before each further attempt, where the server names none."""
-
-LONGEST_WAIT: Final = 60.0
-"""Most seconds that a server may make an audit wait; one that asks for more is told of instead."""
 
 PASSING: Final = frozenset((408, 429, 500, 502, 503, 504))
 """HTTP statuses after which another attempt may succeed."""
@@ -247,20 +245,31 @@ def _patiently(attempt: Callable[[], T]) -> T:
     """Try a few times, as long as the failure is one that may pass."""
     for wait in WAITS:
         try:
-            return attempt()
+            with TRAFFIC.request():
+                return attempt()
         except Exception as error:  # failures of the network have no common class in the versions of the hub
             delay = _delay(error, wait)
             if delay is None:
                 raise
-        sleep(delay)
-    return attempt()
+            everyone = _limits_all(error)
+        TRAFFIC.back_off(delay, everyone)
+    with TRAFFIC.request():
+        return attempt()
+
+
+def _limits_all(error: Exception) -> bool:
+    """Whether a failure is about all requests: too many of them, or a server that names its pause."""
+    if not isinstance(error, HfHubHTTPError):
+        return False
+    status = error.response.status_code
+    return status == 429 or (status == 503 and _asked_for(error.response.headers) is not None)
 
 
 def _delay(error: Exception, wait: float) -> float | None:
     """Seconds until another attempt, `wait` where the server names none; None where there should be none."""
     if isinstance(error, HfHubHTTPError):
         asked = _asked_for(error.response.headers)
-        if error.response.status_code not in PASSING or (asked or 0) > LONGEST_WAIT:
+        if error.response.status_code not in PASSING or (asked or 0) > TRAFFIC.longest_wait:
             return None
         return wait if asked is None else asked
     passing = _from_http_client(error) and type(error).__name__ not in FOR_GOOD

@@ -21,7 +21,7 @@ def waiting(text: str) -> Iterator[None]:
 
     Where stderr is no terminal, or nobody wants it `SHOWN`, nothing is.
     """
-    if not (SHOWN.get() and sys.stderr.isatty()):
+    if not (SHOWN.get() and sys.stderr is not None and sys.stderr.isatty()):
         yield
         return
     done = threading.Event()

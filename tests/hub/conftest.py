@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from hub.fake_hub import FakeHub, serve
 
+from dflash_audit.sources.traffic import Traffic
+
 
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
@@ -16,9 +18,11 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
 
 @pytest.fixture
 def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The waits between attempts in seconds, which are not waited for."""
+    """The waits between attempts in seconds, which are not waited for: the clock goes by them."""
     waits: list[float] = []
-    monkeypatch.setattr("dflash_audit.sources.hub.sleep", waits.append)
+    monkeypatch.setattr("dflash_audit.sources.traffic.sleep", waits.append)
+    monkeypatch.setattr("dflash_audit.sources.traffic.monotonic", lambda: 1e6 + sum(waits))
+    monkeypatch.setattr("dflash_audit.sources.hub.TRAFFIC", Traffic())
     return waits
 
 

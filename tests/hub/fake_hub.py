@@ -3,7 +3,7 @@
 It serves repos as commits of files: the info of a repo, its tree and its files
 with ranges, redirects and the Hub's errors. `log` holds every request. Knobs
 make it misbehave: queued failures, ignored ranges, cut answers, a push between
-two requests. Standard library only.
+two requests. What is written to it is in `fake_writes`. Standard library only.
 """
 
 import hashlib
@@ -11,12 +11,15 @@ import json
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from time import sleep
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlencode, urlsplit
+
+from hub.fake_writes import Account, Discussion, answer_write, git_oid
 
 LFS_FROM = 10_000
 """Files of at least as many bytes are listed as Git LFS files."""
@@ -31,6 +34,7 @@ class Repo:
     private: bool = False
     gated: bool = False
     disabled: bool = False
+    discussions: dict[int, Discussion] = field(default_factory=dict)
 
     def push(self, files: Mapping[str, bytes], ref: str = "main") -> str:
         """Commit exactly these files to a ref; returns the commit."""
@@ -40,6 +44,18 @@ class Repo:
         self.refs[ref] = commit
         return commit
 
+    def discuss(self, base: str | None, author: str = "someone") -> Discussion:
+        """Open a discussion, or a pull request into `base`, as the next number."""
+        number = len(self.discussions) + 1
+        made = self.discussions[number] = Discussion(number, author, base)
+        return made
+
+    def pull_request(self, files: Mapping[str, bytes], base: str = "main") -> Discussion:
+        """Open a pull request of exactly these files."""
+        made = self.discuss(base)
+        self.push(files, f"refs/pr/{made.number}")
+        return made
+
 
 @dataclass(frozen=True)
 class Request:
@@ -47,6 +63,7 @@ class Request:
     path: str
     headers: Message
     """Looked up in any case."""
+    body: bytes = b""
 
     @property
     def range(self) -> str | None:
@@ -67,6 +84,19 @@ class Failure:
 class FakeHub:
     url: str = ""
     token: str = "hf_right"
+    accounts: dict[str, Account] = field(
+        default_factory=lambda: {
+            "hf_right": Account("me", writes=frozenset(("org", "me"))),
+            "hf_reader": Account("reader"),
+        }
+    )
+    """Token -> whose it is."""
+    stored: dict[str, bytes] = field(default_factory=dict)
+    """Large files by SHA-256, whether a commit names them or not."""
+    xet: str = ""
+    """Where Xet's chunks go."""
+    before_write: Callable[[str], object] = len
+    """Called with the path before each answer to a write: to push, or to wait."""
     repos: dict[str, Repo] = field(default_factory=dict)
     log: list[Request] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
@@ -80,6 +110,10 @@ class FakeHub:
     """How many answers are cut so."""
     storage: str | None = None
     """Another origin that large files are redirected to."""
+    page: int = 1000
+    """Repos on one page of a listing."""
+    delay: float = 0.0
+    """Seconds that pass before each answer."""
     before_file: Callable[[str], object] = len
     """Called with the path of a file's URL before each answer with one: to push, or to wait."""
     sent: int = 0
@@ -95,6 +129,32 @@ class FakeHub:
     def paths(self) -> list[str]:
         """What was asked for, methods and hosts left out."""
         return [request.path for request in self.log]
+
+    def writes(self) -> list[str]:
+        """What was asked for with other methods than those that read; checks of a card write nothing."""
+        return [
+            f"{request.method} {request.path}"
+            for request in self.log
+            if request.method not in ("GET", "HEAD") and request.path != "/api/validate-yaml"
+        ]
+
+
+def _listed(name: str, repo: Repo) -> dict[str, Any]:
+    """A repo as a listing with files and configs has it."""
+    files = repo.commits[repo.refs["main"]]
+    config: Any = {}
+    with suppress(ValueError):
+        config = json.loads(files.get("config.json", b"{}"))
+    told = {key: config[key] for key in ("architectures", "model_type") if key in config}
+    siblings = [{"rfilename": path} for path in files]
+    return {
+        "id": name,
+        "siblings": siblings,
+        "config": told,
+        "private": False,
+        "tags": [],
+        "gated": repo.gated,
+    }
 
 
 @contextmanager
@@ -121,32 +181,56 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         hub = self.hub
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         with hub.lock:
-            hub.log.append(Request(self.command, self.path, self.headers))
+            hub.log.append(Request(self.command, self.path, self.headers, body))
+        sleep(hub.delay)
         try:
-            self._route()
+            self._route(body)
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True  # a client that read as much as it wanted
 
-    do_HEAD = do_GET
+    do_HEAD = do_POST = do_PUT = do_DELETE = do_GET
 
     def log_message(self, format: str, *args: Any) -> None:
         pass
 
-    def _route(self) -> None:
+    def _route(self, body: bytes) -> None:
         if failure := self._failure():
             self._answer(failure.status, b"", dict(failure.headers))
             return
         path = urlsplit(self.path).path
+        token = self.headers.get("Authorization", "").removeprefix("Bearer ")
+        account = self.hub.accounts.get(token)
+        if written := answer_write(self.hub, account, self.command, self.path, body):
+            self._answer(written.status, json.dumps(written.body).encode(), written.headers)
+            return
         api = re.fullmatch(r"/api/models/([^/]+/[^/]+?)(?:/(revision|tree)/([^/]+))?(?:/(.*))?", path)
         file = re.fullmatch(r"/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", path)
-        if api:
+        if path == "/api/models":
+            self._models(parse_qs(urlsplit(self.path).query))
+        elif api:
             self._api(api[1], api[2] or "revision", unquote(api[3] or "main"))
         elif file:
             self.hub.before_file(path)
             self._file(file[1], unquote(file[2]), unquote(file[3]))
         else:
             self._answer(404, b"")
+
+    def _models(self, asked: dict[str, list[str]]) -> None:
+        """A page of the listing; private repos are in nobody's."""
+        author, search = (asked.get(key, [""])[0] for key in ("author", "search"))
+        names = [
+            name
+            for name, repo in self.hub.repos.items()
+            if not repo.private and search.lower() in name.lower() and author in ("", name.partition("/")[0])
+        ]
+        begin = int(asked.get("cursor", ["0"])[0])
+        end = begin + self.hub.page
+        more = {**asked, "cursor": [str(end)]}
+        link = {"Link": f'<{self.hub.url}/api/models?{urlencode(more, doseq=True)}>; rel="next"'}
+        listed = [_listed(name, self.hub.repos[name]) for name in names[begin:end]]
+        self._answer(200, json.dumps(listed).encode(), link if end < len(names) else {})
 
     def _failure(self) -> Failure | None:
         with self.hub.lock:
@@ -173,7 +257,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(200, json.dumps(info).encode())
 
     def _entry(self, content: bytes, sha256: str) -> dict[str, Any]:
-        oid = hashlib.sha1(content, usedforsecurity=False).hexdigest()
+        oid = git_oid(content)
         entry: dict[str, Any] = {"size": len(content), "blobId": oid, "oid": oid}
         if len(content) >= LFS_FROM:
             digest = hashlib.sha256(content).hexdigest()
@@ -213,7 +297,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _readable(self, name: str, gate: bool = False) -> Repo | None:
         """The repo where the client may read it; else its refusal is sent."""
         repo = self.hub.repos.get(name)
-        allowed = self.headers.get("Authorization") == f"Bearer {self.hub.token}"
+        token = self.headers.get("Authorization", "").removeprefix("Bearer ")
+        allowed = token == self.hub.token or token in self.hub.accounts
         if repo is None or (repo.private and not allowed):
             self._error(401, "RepoNotFound", {"X-Error-Message": "Invalid username or password."})
         elif repo.disabled:

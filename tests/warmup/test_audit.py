@@ -15,6 +15,7 @@ from test_cli import FIXTURES, SEED
 from warmup.jobs import warm_up as warm_up_here
 from warmup.processes import all_gone
 
+import dflash_audit
 from dflash_audit.auditing import Request, audit
 from dflash_audit.engine_run import Conditions
 from dflash_audit.engines import ENGINES
@@ -238,3 +239,21 @@ def test_a_timeout_leaves_nothing_running() -> None:
     death = json.loads(said)["warmup"][0]["death"]
     assert (done.returncode, death["kind"]) == (1, "timeout")
     assert all_gone(map(int, death["stage"].split()[1:]))
+
+
+def test_a_warm_up_that_a_program_asks_for(
+    child: Child, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("dflash_audit.warmup.extra.missing", lambda: None)
+    report = dflash_audit.audit(SEED, warmup=dflash_audit.WarmUpOptions(device="cpu", blocks=3))
+    assert [(job.device, job.blocks) for job in child.jobs] == [("cpu", 3)]
+    assert report.warmups is not None
+    assert [warmup.engine for warmup in report.warmups] == ["sglang-next"]
+    assert report.exit_code == 0
+    for wrong in (Options(device="gpu"), Options(dtype="int8"), Options(backend="torch")):
+        with pytest.raises(dflash_audit.WrongUsage, match="Known:"):
+            dflash_audit.audit(SEED, warmup=wrong)
+    monkeypatch.setattr("dflash_audit.warmup.extra.missing", lambda: "--warmup needs torch")
+    with pytest.raises(dflash_audit.WrongUsage, match="needs torch"):
+        dflash_audit.audit(SEED, warmup=DEFAULTS)
+    assert capfd.readouterr() == ("", "")

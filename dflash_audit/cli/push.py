@@ -1,0 +1,73 @@
+"""The command `push`: a folder to the Hub, if its audit passes."""
+
+import os
+from typing import Annotated
+
+import typer
+
+from dflash_audit.cards import CARDS, DEFAULT_CARD
+from dflash_audit.cli import options
+from dflash_audit.cli.terminal import complain, screen, write_out
+from dflash_audit.engines import DEFAULT, ENGINES
+
+
+def command(
+    folder: options.FolderToPush,
+    repo: options.RepoToPush,
+    create_pr: Annotated[bool, typer.Option("--create-pr", help="Upload as a pull request.")] = False,
+    revision: Annotated[
+        str | None, typer.Option("--revision", help="A branch, made if need be, or refs/pr/1, to commit to.")
+    ] = None,
+    private: Annotated[bool, typer.Option("--private", help="Make a new repo a private one.")] = False,
+    message: Annotated[
+        str | None, typer.Option("--commit-message", metavar="TEXT", help="The first line of the commit.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Audit, and say what would be uploaded; write nothing.")
+    ] = False,
+    engine: options.EnginesThatGate = None,
+    quantization: options.Quantization = None,
+    tp: options.Ranks = 1,
+    gpu: options.Card = DEFAULT_CARD,
+    attention_backend: options.AttentionBackend = None,
+    target: options.Target = None,
+    fail_on: options.FailsOn = None,
+    select: options.Select = None,
+    ignore: options.Ignored = None,
+    baseline: options.Baseline = None,
+    strict: options.Strict = None,
+    as_json: options.Json = False,
+) -> None:
+    """Audit a folder and, if that exits 0, upload it to a repo of the Hub; else upload nothing."""
+    from dflash_audit.auditing import Request, audit
+    from dflash_audit.deliver import deliver
+    from dflash_audit.engine_run import Conditions
+    from dflash_audit.errors import Unreadable
+    from dflash_audit.formats.output import Output
+    from dflash_audit.gate.gated import gated
+    from dflash_audit.printable import printable
+    from dflash_audit.publishing.contents import contents
+    from dflash_audit.publishing.destination import MESSAGE, Destination
+
+    options.one_target(create_pr, revision)
+    options.a_folder(folder)
+    controls = options.controls(folder, fail_on, select, ignore, baseline, strict)
+    gating = frozenset(ENGINES if "all" in (engine or ()) else engine or [DEFAULT])
+    options.one_rank(gating, tp)
+    conditions = Conditions(tp, CARDS[gpu], quantization, attention_backend)
+    destination = Destination(repo, revision, create_pr, private, message or MESSAGE)
+    try:
+        before = contents(folder) if os.path.isdir(folder) else None
+        report = gated(audit(Request(folder, gating, conditions, controls.fail_on, target=target)), controls)
+        report, troubles = deliver(report, [Output("json" if as_json else "text")], screen(), write_out)
+        complain(troubles)
+        if report.exit_code or before is None or report.checkpoint is None:
+            complain(["nothing was uploaded"])
+            raise typer.Exit(report.exit_code)
+        # Only here, because it takes a moment to import.
+        from dflash_audit.publishing.push import push
+
+        push(before, report.checkpoint, destination, dry_run, lambda line: complain([printable(line)]))
+    except Unreadable as error:
+        complain([error.message])
+        raise typer.Exit(3) from None

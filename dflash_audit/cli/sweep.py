@@ -1,0 +1,69 @@
+"""The command `sweep`: many checkpoints, a line of JSON each."""
+
+import gc
+import sys
+from typing import Final
+
+import typer
+
+from dflash_audit.cards import CARDS, DEFAULT_CARD
+from dflash_audit.cli import options, sweep_options
+from dflash_audit.cli.terminal import complain, leave, screen, write_err, write_out
+from dflash_audit.engines import DEFAULT
+
+MOST_ON_STDERR: Final = 40
+"""Rows of the table that stderr gets."""
+
+
+def command(
+    named: sweep_options.Sources = None,
+    file: sweep_options.From = None,
+    author: sweep_options.Author = None,
+    search: sweep_options.Search = None,
+    jobs: sweep_options.Jobs = sweep_options.DEFAULT_JOBS,
+    output: sweep_options.Output = None,
+    resume: sweep_options.Resume = False,
+    style: sweep_options.Format = None,
+    engine: options.EnginesThatGate = None,
+    quantization: options.Quantization = None,
+    tp: options.Ranks = 1,
+    gpu: options.Card = DEFAULT_CARD,
+    attention_backend: options.AttentionBackend = None,
+    fail_on: options.FailsOn = None,
+    select: options.Select = None,
+    ignore: options.Ignored = None,
+    strict: options.Strict = None,
+) -> None:
+    """Audit many checkpoints: exit 3 where one could not be read, else 1 where one fails, else 0."""
+    from dflash_audit.auditing import Request, audit
+    from dflash_audit.engine_run import Conditions
+    from dflash_audit.formats.sweep_table import render
+    from dflash_audit.gate.gated import gated
+    from dflash_audit.report import Report
+    from dflash_audit.sweeping.sweep import by_key, sweep
+
+    gating = sweep_options.profiles(engine or [DEFAULT])
+    shown = sweep_options.on_stdout(style, output)
+    sources = by_key(sweep_options.all_sources(named or [], file, author, search))
+    controls = options.controls(
+        sweep_options.least_trusted(sources.values()), fail_on, select, ignore, None, strict
+    )
+    earlier = sweep_options.earlier(output, resume, gating)
+    lines = sweep_options.lines(output, shown)
+    conditions = Conditions(tp, CARDS[gpu], quantization, attention_backend)
+
+    def judged(source: str) -> Report:
+        return gated(audit(Request(source, gating, conditions, controls.fail_on)), controls)
+
+    # Many audits in one process leave cycles behind that add up, as one does not.
+    gc.enable()
+    crowded = shown == "jsonl" and output is None and sys.stdout.isatty()
+    outcome = sweep(sources, earlier, judged, jobs, lines, bar=not crowded)
+    if shown == "table":
+        write_out(render(outcome.rows, screen()))
+    else:
+        write_err(render(outcome.rows, screen(stream=sys.stderr), MOST_ON_STDERR))
+    complain(outcome.troubles)
+    if outcome.stopped:
+        leave(outcome.exit_code)
+    raise typer.Exit(outcome.exit_code)

@@ -1,0 +1,68 @@
+"""A sweep as a table: a row a source, a column an engine, the counts below."""
+
+from collections.abc import Sequence
+from typing import Final, cast
+
+from rich.table import Table
+from rich.text import Text
+
+from dflash_audit.formats.clean import clean
+from dflash_audit.formats.console import Part, written
+from dflash_audit.formats.screen import Screen
+from dflash_audit.formats.text import VERDICT_COLORS
+from dflash_audit.report import FOUND, PASSED, UNREADABLE
+from dflash_audit.sweeping.row import Row, worst
+from dflash_audit.verdict import Verdict
+
+ENDS: Final = {PASSED: "passed", FOUND: "failed", UNREADABLE: "not read"}
+VERDICTS: Final[tuple[Verdict, ...]] = ("pass", "warn", "fail", "skipped")
+
+
+def render(rows: Sequence[Row], screen: Screen, most: int | None = None) -> str:
+    """All rows in their order; where there are more than `most`, so many of those that did not pass."""
+    shown = [*rows]
+    if most is not None and len(rows) > most:
+        shown = [row for row in rows if row.exit_code != PASSED][:most]
+    parts: list[Part] = [_table(shown), Text()] if shown else []
+    if len(shown) < len(rows):
+        parts.append(Text(f"{len(rows) - len(shown):,} more; --format table shows all", style="dim"))
+    parts += [Text(line) for line in _counts(rows)]
+    return written(parts, screen)
+
+
+def _engines(rows: Sequence[Row]) -> list[str]:
+    return [*dict.fromkeys(engine for row in rows for engine in row.verdicts)]
+
+
+def _table(rows: Sequence[Row]) -> Table:
+    engines = _engines(rows)
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("")
+    table.add_column("source", overflow="fold")
+    for engine in engines:
+        table.add_column(engine, no_wrap=True)
+    table.add_column("why", overflow="fold")
+    for row in rows:
+        verdicts = [row.verdicts.get(engine, "-") for engine in engines]
+        table.add_row(
+            Text(
+                ENDS.get(row.exit_code, str(row.exit_code)),
+                style="" if row.exit_code == PASSED else "bold red",
+            ),
+            Text(clean(row.name)),
+            *(Text(verdict, style=VERDICT_COLORS.get(cast(Verdict, verdict), "")) for verdict in verdicts),
+            Text(clean(row.cause.removeprefix(f"{row.key.id}: "))),
+        )
+    return table
+
+
+def _counts(rows: Sequence[Row]) -> list[str]:
+    ends = [row.exit_code for row in rows]
+    told = ", ".join(f"{ends.count(code):,} {word}" for code, word in ENDS.items())
+    lines = [f"{len(rows):,} source{'' if len(rows) == 1 else 's'}: {told}"]
+    for engine in _engines(rows):
+        verdicts = [row.verdicts.get(engine) for row in rows]
+        counted = ", ".join(f"{verdicts.count(v):,} {v}" for v in VERDICTS if v in verdicts)
+        counts = any(engine in row.gating for row in rows)
+        lines.append(f"{engine}: {counted}{'' if counts else ' (does not count)'}")
+    return [*lines, f"exit code {worst(rows)}"]

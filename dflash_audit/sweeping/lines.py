@@ -1,0 +1,57 @@
+"""Where the lines of a sweep go: a file that grows by whole lines, stdout, or nowhere."""
+
+import os
+import sys
+from typing import Protocol
+
+from dflash_audit.atomic_write import unwritable
+from dflash_audit.errors import Unreadable
+
+
+class Lines(Protocol):
+    """Takes a line without its newline; raises `Unreadable` (unwritable-file), of stdout BrokenPipeError."""
+
+    def write(self, line: str) -> None: ...
+
+
+class Nowhere:
+    """For a sweep of which the table is all that is wanted."""
+
+    def write(self, line: str) -> None:
+        del line
+
+
+class Stdout:
+    def write(self, line: str) -> None:
+        try:
+            print(line, flush=True)
+        except BrokenPipeError:
+            self._close()
+            raise
+        except OSError as error:
+            self._close()
+            raise Unreadable("unwritable-file", "stdout", error.strerror or str(error)) from None
+
+    def _close(self) -> None:
+        # Else Python's own flush at exit would complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+class Appended:
+    """The end of a file; raises `Unreadable` (unwritable-file) where it cannot be opened."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        try:
+            self._handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+        except OSError as error:
+            raise unwritable(path, error) from None
+
+    def write(self, line: str) -> None:
+        # Past any buffer: what was told of is in the file, whatever ends the sweep.
+        rest = memoryview(f"{line}\n".encode())
+        try:
+            while rest:
+                rest = rest[os.write(self._handle, rest) :]
+        except OSError as error:
+            raise unwritable(self._path, error) from None
