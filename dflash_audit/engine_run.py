@@ -49,6 +49,7 @@ class EngineRun:
     while it builds, `plan` where it stops before it loads. `serve` is the
     command that serves the draft beside a target, an option each. `unserved` says
     which family of drafts this is where the engine has none of it, whatever the layout.
+    `assumed` lists the numbers of the target that were not looked up, and from where each comes.
     """
 
     engine: str
@@ -60,6 +61,7 @@ class EngineRun:
     refusal: Refusal | None = None
     flags: tuple[FlagNeeded, ...] = ()
     serve: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
     config: Mapping[str, Any] | None = None
     quant_config: QuantConfig | None = None
     tree: Tree | None = None

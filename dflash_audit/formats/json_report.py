@@ -114,6 +114,7 @@ def _engine(report: Report, run: EngineRun) -> dict[str, Any]:
         "tensors": [_tensor(run, run.plan, tensor) for tensor in run.plan.tensors] if run.plan else [],
         "resized": _resized(run.plan) if run.plan else [],
         "version": run.version,
+        "assumed": list(run.assumed),
     }
 
 

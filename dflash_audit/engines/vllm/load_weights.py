@@ -250,7 +250,7 @@ def _descend(replay: Load, tensor: Tensor, name: str, root: str, shard: Shard | 
         elif slot is not None:
             raise Refused(f"{name.removeprefix(above)} is nested in the parameter {here.removeprefix(above)}")
         else:
-            raise Refused(f"there is no module or parameter named {here.removeprefix(above)}")
+            raise Refused(f"there is no module or parameter named {here.removeprefix(above)!r}")
         return
 
 
@@ -284,7 +284,7 @@ def _load_laguna(replay: Load, tensor: Tensor) -> None:
         if slot is None and name.endswith(NOT_EXPECTED):
             return
     if slot is None:
-        raise Refused(f"there is no parameter named {name.removeprefix('model.')}")
+        raise Refused(f"there is no parameter named {name.removeprefix('model.')!r}")
     replay.put(tensor, slot, None)
 
 

@@ -87,6 +87,7 @@ def _stages(progress: _Progress, checkpoint: Checkpoint, conditions: Conditions)
     progress.stage = "quant_config"
     ready = _ready(run.model_class, config, settled, checkpoint, conditions)
     run.quant_config = ready.quant
+    run.assumed = ready.draft.target.assumed
     progress.stage = "build"
     run.tree = _build(ready, conditions.tp)
     run.serve = serve_command(served, ready.draft.tokens, checkpoint.origin, conditions)

@@ -41,7 +41,10 @@ def target_facts(draft: Mapping[str, Any], conditions: Conditions) -> TargetFact
         if known is not None:
             return int(known)
         said = own(draft_key)
-        assumed.append(f"{key} {default} (assumed)" if said is None else f"{key} {said} (the draft's)")
+        if said is None:
+            assumed.append(f"{key}: {default}, for want of any")
+        else:
+            assumed.append(f"{key}: {said}, the draft's {draft_key}")
         return default if said is None else said
 
     return TargetFacts(
