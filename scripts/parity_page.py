@@ -23,7 +23,17 @@ from dflash_audit.quantization import METHODS  # noqa: E402
 
 Labels = Callable[[Case], Iterator[str]]
 
-GROUPS = ("cases", "fuzz", "random", "random-vllm", "regressions", "rules", "published", "mended")
+GROUPS = (
+    "cases",
+    "fuzz",
+    "random",
+    "random-vllm",
+    "regressions",
+    "rules",
+    "published",
+    "mended",
+    "differences",
+)
 
 HEAD = """\
 # Parity with the real engines

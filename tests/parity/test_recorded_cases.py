@@ -7,7 +7,9 @@ from parity.case import Case, Record, recorded
 from parity.expectation import AFTER_THE_LOAD, BEFORE_LOAD, OVER_RANKS, excused, fails, lossy, unfilled
 from report_schema import valid
 
-CASES = recorded("cases", "fuzz", "random", "random-vllm", "regressions", "rules", "published", "mended")
+CASES = recorded(
+    "cases", "fuzz", "random", "random-vllm", "regressions", "rules", "published", "mended", "differences"
+)
 
 Engine = dict[str, Any]
 
