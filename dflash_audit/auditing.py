@@ -10,6 +10,7 @@ from dflash_audit.errors import Unreadable
 from dflash_audit.facts import Facts
 from dflash_audit.finding import FailOn
 from dflash_audit.judge import judge
+from dflash_audit.ranks import AtSize, merged, merged_skips
 from dflash_audit.report import Report
 from dflash_audit.sources.checkpoint import Checkpoint
 from dflash_audit.sources.progress import waiting
@@ -24,8 +25,10 @@ if TYPE_CHECKING:
 class Request:
     """What to audit under which conditions.
 
-    `target` names the model that the draft is made for, None where it is not looked at;
-    it becomes the conditions' own once it is read. `gating` are the names of the
+    `ranks` are the tensor parallel sizes to audit, each once, in place of the
+    conditions' own where there are any. `target` names the model that the draft is
+    made for, None where it is not looked at; it becomes the conditions' own once it
+    is read. `gating` are the names of the
     engines that decide, `revision` is one of the source's repo, `warmup` how to warm
     up what they decide on, None for not at all.
     An engine that is not a profile runs only if it is among `gating`.
@@ -38,6 +41,7 @@ class Request:
     revision: str | None = None
     target: str | None = None
     warmup: "Options | None" = None
+    ranks: tuple[int, ...] = ()
 
 
 def audit(request: Request) -> Report:
@@ -45,35 +49,48 @@ def audit(request: Request) -> Report:
     try:
         checkpoint, conditions = _read(request)
         runs = _replay(checkpoint, conditions, request.gating)
+        others = [
+            (each, _replay(checkpoint, each, request.gating))
+            for each in (replace(conditions, tp=tp) for tp in request.ranks[1:])
+        ]
     except Unreadable as unreadable:
         return Report(origin(request.source, request.revision), error=unreadable)
     warmups, error = _warm_up(request, conditions, checkpoint, runs)
-    findings, skips = judge(Facts(checkpoint, runs, request.gating, conditions, warmups or ()))
+    first = Facts(checkpoint, runs, request.gating, conditions, warmups or ())
+    sizes = [_judged(first)]
+    sizes += [_judged(Facts(checkpoint, of, request.gating, each)) for each, of in others]
     return Report(
         checkpoint.origin,
         checkpoint=checkpoint,
         runs=runs,
         gating=request.gating,
-        findings=tuple(findings),
-        skips=tuple(skips),
+        findings=merged(sizes),
+        skips=merged_skips(sizes),
         conditions=conditions,
+        sizes=tuple(sizes),
         warmups=warmups,
         error=error,
         fail_on=request.fail_on,
     )
 
 
+def _judged(facts: Facts) -> AtSize:
+    findings, skips = judge(facts)
+    return AtSize(facts.conditions.tp, facts.runs, tuple(findings), tuple(skips))
+
+
 def _read(request: Request) -> tuple[Checkpoint, Conditions]:
     """The checkpoint, and the conditions with the target that was named; raises `Unreadable`."""
     with _sign_of_life(request.source):
         checkpoint = read_source(request.source, request.revision)
+    conditions = replace(request.conditions, tp=request.ranks[0]) if request.ranks else request.conditions
     if request.target is None:
-        return checkpoint, request.conditions
+        return checkpoint, conditions
     # Only here: an audit without a target does without.
     from dflash_audit.target import read_target
 
     with _sign_of_life(request.target):
-        return checkpoint, replace(request.conditions, target=read_target(request.target))
+        return checkpoint, replace(conditions, target=read_target(request.target))
 
 
 def _sign_of_life(source: str) -> AbstractContextManager[None]:

@@ -1,6 +1,11 @@
 """How the audit says that it cannot look, or not tell: bad content is a finding instead."""
 
+from typing import Final
+
 from dflash_audit.printable import printable
+
+LFS_POINTER: Final = "a Git LFS pointer, not the file that it stands for (`git lfs pull` fetches that)"
+"""The reason why a file cannot be read that git left in another's place."""
 
 
 class Unreadable(Exception):

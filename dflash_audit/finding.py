@@ -21,7 +21,8 @@ class Finding:
 
     `engine` is None where it holds for every engine. `subjects` are all the
     tensors, parameters or entries that one finding folds, `subject` names them in one.
-    `waived` is set by the gate alone; no rule knows of it.
+    `ranks` are the tensor parallel sizes at which it holds, where several were
+    asked for and it does not hold at all. `waived` is set by the gate alone; no rule knows of it.
     """
 
     rule: str
@@ -32,6 +33,7 @@ class Finding:
     hint: str | None = None
     subjects: tuple[str, ...] = ()
     waived: Waiver | None = None
+    ranks: tuple[int, ...] = ()
 
     @property
     def count(self) -> int:

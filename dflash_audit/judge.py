@@ -12,6 +12,7 @@ from dflash_audit.rules import (
     ENGINE_RULES,
     LAYOUT_RULES,
     SERVER_RULES,
+    TARGET_RULES,
     WARMUP_RULES,
     finder,
 )
@@ -30,11 +31,12 @@ def judge(facts: Facts) -> tuple[list[Finding], list[Skip]]:
     findings = with_spelling(findings, facts, on)
     findings += [finding for warmup in facts.warmups for finding in _warmup_findings(warmup, facts)]
     across = [finding for rule in CHECKPOINT_RULES for finding in finder(rule)(facts, findings)]
+    with_target = () if facts.conditions.target is None else TARGET_RULES
     skips = [
         Skip(rule, f"{run.engine}: {run.skipped}")
         for run in facts.runs
         if run.skipped
-        for rule in (*ENGINE_RULES, *LAYOUT_RULES, *SERVER_RULES)
+        for rule in (*ENGINE_RULES, *LAYOUT_RULES, *SERVER_RULES, *with_target)
     ]
     skips += [skip for warmup in facts.warmups for skip in _warmup_skips(warmup)]
     return findings + across, skips
@@ -50,6 +52,9 @@ def engine_findings(run: EngineRun, facts: Facts) -> Iterator[Finding]:
         yield from finder(rule)(run, facts.checkpoint)
     for rule in SERVER_RULES:
         yield from finder(rule)(run, facts.checkpoint, facts.conditions)
+    if facts.conditions.target is not None:
+        for rule in TARGET_RULES:
+            yield from finder(rule)(run, facts.checkpoint, facts.conditions)
 
 
 def _warmup_findings(warmup: "WarmUp", facts: Facts) -> Iterator[Finding]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.errors import Unreadable
 from dflash_audit.finding import SEVERITIES, FailOn, Finding, Severity, Skip, Waiver
+from dflash_audit.ranks import AtSize
 from dflash_audit.sources.checkpoint import Checkpoint, Origin
 from dflash_audit.verdict import Verdict, verdict
 
@@ -24,7 +25,8 @@ class Report:
 
     `runs` stand in the order of the registry, `gating` names those that
     decide, `conditions` are those that all were replayed under. `warmups` are of
-    the gating engines, None where none was asked for. With an `error` and no
+    the gating engines, None where none was asked for. `sizes` are the audits of each
+    tensor parallel size, the first of which `runs` are of. With an `error` and no
     `checkpoint` nothing was audited; with both, the warm-up could not be run or a
     report not be written. `failing_skips` are the `skips` that fail the audit, none
     unless that was asked for.
@@ -37,6 +39,7 @@ class Report:
     findings: tuple[Finding, ...] = ()
     skips: tuple[Skip, ...] = ()
     conditions: Conditions = field(default_factory=Conditions)
+    sizes: tuple[AtSize, ...] = ()
     warmups: tuple["WarmUp", ...] | None = None
     error: Unreadable | None = None
     fail_on: FailOn = "error"
@@ -65,7 +68,19 @@ class Report:
         return len([each for each in self.findings if each.waived == waiver and self.decides(each)])
 
     def verdict(self, run: EngineRun) -> Verdict:
+        """An engine's over all sizes."""
         return verdict(run, self.findings)
+
+    def verdicts(self, run: EngineRun) -> dict[int, Verdict]:
+        """An engine's at each tensor parallel size that was asked for."""
+        at_each = {size.tp: size.verdict(run.engine) for size in self.sizes}
+        return at_each or {self.conditions.tp: self.verdict(run)}
+
+    def held_at(self, run: EngineRun) -> tuple[int, ...]:
+        """The sizes at which an engine's verdict is its worst, none where it is the same at all of them."""
+        at_each, worst = self.verdicts(run), self.verdict(run)
+        held = tuple(tp for tp, each in at_each.items() if each == worst)
+        return held if len(held) < len(at_each) else ()
 
     def of_engine(self, engine: str | None) -> Iterable[Finding]:
         return (finding for finding in self.findings if finding.engine == engine)

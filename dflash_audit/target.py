@@ -16,6 +16,9 @@ Source: SGLang 0.5.23 `srt/utils/hf_transformers/common.py`, `get_hf_text_config
 looks into `thinker_config` first, and into its `text_config`.
 """
 
+MOST: Final = 2**40
+"""No size in a config is that large."""
+
 
 @dataclass(frozen=True, eq=False)
 class Target:
@@ -96,7 +99,8 @@ class Target:
         declared = self.quantization_config
         if declared is None:
             return None
-        return str(declared.get("quant_method") or declared.get("quant_algo") or "")
+        named = declared.get("quant_method") or declared.get("quant_algo")
+        return named if isinstance(named, str) else ""
 
     @property
     def tensors(self) -> tuple[Tensor, ...] | None:
@@ -111,9 +115,11 @@ class Target:
         return tuple(tensor for tensor in self.tensors or () if is_embedding(tensor.name))
 
     def number(self, key: str) -> int | None:
-        """A whole number of the language part's, above zero."""
+        """A whole number of the language part's, above zero and of a size that such a number can have."""
         value = self.text.get(key)
-        return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+        if not isinstance(value, int) or isinstance(value, bool):
+            return None
+        return value if 0 < value < MOST else None
 
 
 def read_target(source: str) -> Target:

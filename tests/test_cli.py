@@ -54,7 +54,7 @@ def test_exit_code_follows_the_gating_engines(options: list[str], code: int) -> 
 def test_json_keeps_the_contract() -> None:
     said = report(str(SEED))
     assert list(said) == [
-        "schema_version", "tool", "source", "config", "engines",
+        "schema_version", "tool", "source", "config", "target", "engines",
         "findings", "skips", "warmup", "error", "summary",
     ]  # fmt: skip
     assert said["schema_version"] == 1
@@ -72,7 +72,7 @@ def test_json_keeps_the_contract() -> None:
     }
     assert list(said["engines"][0]) == [
         "name", "gating", "verdict", "model_class", "quantization",
-        "refusal", "parameters", "tensors", "resized", "version",
+        "refusal", "parameters", "tensors", "resized", "version", "verdicts",
     ]  # fmt: skip
     assert said["summary"] == {
         "errors": 0, "warnings": 1, "notes": 0, "exit_code": 0, "known": 0, "ignored": 0,
@@ -174,6 +174,12 @@ def test_a_class_that_is_not_replayed_is_skipped_and_does_not_fail(tmp_path: Pat
     assert any("Lfm2DSparkDraftModel" in skip["reason"] for skip in said["skips"])
 
 
+def test_a_gpu_is_called_cuda() -> None:
+    done = run(str(SEED), "--warmup", "--device", "gpu")
+    assert done.returncode == 2
+    assert "Did you mean cuda?" in " ".join(done.stderr.replace("│", " ").split())
+
+
 def test_tree_shows_what_happens_to_each_parameter() -> None:
     done = run("tree", str(SEED), "--engine", "sglang-0.5.23")
     lines = done.stdout.splitlines()
@@ -182,6 +188,7 @@ def test_tree_shows_what_happens_to_each_parameter() -> None:
     assert "asked as 'qkv_proj'" in lines[qkv]
     assert "UNFILLED" in lines[qkv + 1]
     assert any(line.startswith("DROPPED  fc.weight_packed") for line in lines)
+    assert lines[0] == str(SEED)
     assert "UNFILLED" not in run("tree", str(SEED)).stdout
 
 

@@ -217,7 +217,8 @@ def test_a_git_lfs_pointer_in_place_of_a_file(tmp_path: Path, name: str) -> None
     (path / name).write_text("version https://git-lfs.example/spec/v1\noid sha256:0\nsize 1\n")
     error = report(path).error
     assert error is not None
-    assert error.message == f"{path / name}: a Git LFS pointer, not the file that it stands for"
+    why = "a Git LFS pointer, not the file that it stands for (`git lfs pull` fetches that)"
+    assert error.message == f"{path / name}: {why}"
 
 
 def test_every_bad_file_is_named(tmp_path: Path) -> None:

@@ -4,7 +4,9 @@
 elsewhere in `fixtures/`. Their rule.json says the engine that the finding is
 for (null for a rule over all engines) and, for a bad one, a part of a subject;
 where it holds `says`, a part of the message or the hint; `gpu` is another card
-than the default one. A folder of a rule of the warm-up holds in `warmup.json`
+than the default one, `tp` other ranks, and `target` the model that the draft is
+served with: its `config`, its `tensors` and, where it has one, its
+`hf_quant_config`. A folder of a rule of the warm-up holds in `warmup.json`
 what a report said of one, seen or thought up.
 """
 
@@ -14,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from materialize import materialize
+from materialize import materialize, write_zeros
 from parity.case import FIXTURES, Case
 from report_schema import valid
 
@@ -45,9 +47,25 @@ def found(folder: Path, scratch: Path) -> list[dict[str, Any]]:
         return of_warmup(folder, scratch)
     engine = wanted(folder)["engine"]
     case = Case(FIXTURES / wanted(folder)["case"] if "case" in wanted(folder) else folder)
-    card = CARDS[wanted(folder).get("gpu", DEFAULT_CARD)]
-    report = valid(case.report(scratch, gating=frozenset({engine or DEFAULT}), capability=card))
+    changed = {"capability": CARDS[wanted(folder).get("gpu", DEFAULT_CARD)]}
+    changed |= {"tp": wanted(folder)["tp"]} if "tp" in wanted(folder) else {}
+    target = (
+        write_target(scratch / "target", wanted(folder)["target"]) if "target" in wanted(folder) else None
+    )
+    gating = frozenset({engine or DEFAULT})
+    report = valid(case.report(scratch / "draft", gating, target=target, **changed))
     return [f for f in report["findings"] if (f["rule"], f["engine"]) == (folder.parent.name, engine)]
+
+
+def write_target(folder: Path, target: dict[str, Any]) -> Path:
+    """A target's folder."""
+    folder.mkdir(parents=True)
+    for name in ("config", "hf_quant_config"):
+        if name in target:
+            (folder / f"{name}.json").write_text(json.dumps(target[name]))
+    if "tensors" in target:
+        write_zeros(folder / "model.safetensors", target["tensors"])
+    return folder
 
 
 def of_warmup(folder: Path, scratch: Path) -> list[dict[str, Any]]:

@@ -149,7 +149,7 @@ def test_lengths_refused(content: bytes) -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"version ", "f: a Git LFS pointer, not the file that it stands for"),
+        (b"version ", "f: a Git LFS pointer, not the file that it stands for (`git lfs pull` fetches that)"),
         (b"{}", "f: 2 bytes are too few for a safetensors file"),
         (encode(b"{}")[:-1], "f: a header of 2 bytes in a file of 9 (cut short?)"),
         (encode(b"{"), "f: the header is not JSON (Expecting property name enclosed in double quotes"),

@@ -114,6 +114,15 @@ def test_a_step_is_an_action_and_said_once(case: str, tmp_path: Path) -> None:
     assert all(re.match(r"(Add|Ignore|Keep|Quantize|Set) ", mend) for mend in mends)
 
 
+def test_a_long_mend_stands_in_the_findings_once(tmp_path: Path) -> None:
+    """What it is for elsewhere refers to it; the steps at the end say it once more."""
+    source = materialize(FIXTURES / "rules/dropped-tensor/bad-dense-and-not-ignored", tmp_path / "draft")
+    lines = lines_of(str(source), "--engine", "all")
+    text = " ".join(" ".join(lines[: lines.index("Next")]).split())
+    assert text.count("build every linear as it is on disk") == 1
+    assert re.search(r"fix: as for \S+, above", text)
+
+
 def test_a_step_names_all_that_it_is_for(tmp_path: Path) -> None:
     source = materialize(FIXTURES / "cases" / "ct-dflash2-w8a16_q_only", tmp_path)
     lines = lines_of(str(source), "--engine", "sglang-0.5.23")

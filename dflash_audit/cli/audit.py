@@ -15,7 +15,7 @@ def command(
     revision: options.Revision = None,
     engine: options.EnginesThatGate = None,
     quantization: options.Quantization = None,
-    tp: options.Ranks = 1,
+    tp: options.Sizes = None,
     gpu: options.Card = DEFAULT_CARD,
     attention_backend: options.AttentionBackend = None,
     target: options.Target = None,
@@ -51,7 +51,8 @@ def command(
     controls = options.controls(source, fail_on, select, ignore, baseline, strict)
     named = engine or [DEFAULT]
     gating = frozenset(ENGINES if "all" in named else named)
-    options.one_rank(gating, tp, warmup)
+    sizes = (tp or options.RankSizes()).sizes
+    options.one_size_of_one_rank(gating, sizes, warmup)
     warm = options.warm_up_options(
         warmup,
         provoke,
@@ -64,8 +65,8 @@ def command(
         timeout=timeout,
         against=against,
     )
-    conditions = Conditions(tp, CARDS[gpu], quantization, attention_backend)
-    report = audit(Request(source, gating, conditions, controls.fail_on, revision, target, warm))
+    conditions = Conditions(sizes[0], CARDS[gpu], quantization, attention_backend)
+    report = audit(Request(source, gating, conditions, controls.fail_on, revision, target, warm, sizes))
     report = gated(report, controls, write_baseline)
     report, troubles = deliver(report, outputs, screen(verbose), write_out)
     complain(troubles)

@@ -21,6 +21,7 @@ def command(
     attention_backend: options.AttentionBackend = None,
     target: options.Target = None,
     write: options.Write = False,
+    accept_loss: options.AcceptLoss = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as one JSON object.")] = False,
 ) -> None:
     """Propose the smallest change of config.json with which the deciding engines load the checkpoint."""
@@ -34,8 +35,9 @@ def command(
     gating = frozenset(ENGINES if "all" in (engine or ()) else engine or [DEFAULT])
     options.one_rank(gating, tp)
     conditions = Conditions(tp, CARDS[gpu], quantization, attention_backend)
-    fixed = fix(Request(source, gating, conditions, revision=revision, target=target))
-    if write and fixed.outcome == "mended":
+    request = Request(source, gating, conditions, revision=revision, target=target)
+    fixed = fix(request, accept_loss)
+    if write:
         fixed = write_fix(fixed)
     if as_json:
         write_out(fix_json.render(fixed))

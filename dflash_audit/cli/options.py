@@ -2,8 +2,10 @@
 
 import functools
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, ParamSpec, TypeVar
 
@@ -53,6 +55,30 @@ def _engine(name: str) -> str:
 
 def _profile(name: str) -> str:
     return _known(name, ENGINES, "profile")
+
+
+def one_size_of_one_rank(engines: Iterable[str], sizes: Iterable[int], warmup: bool) -> None:
+    """As `one_rank`, for several sizes."""
+    for tp in sizes:
+        one_rank(engines, tp, warmup)
+
+
+@dataclass(frozen=True, slots=True)
+class RankSizes:
+    """What --tp asks for: one size, or several."""
+
+    sizes: tuple[int, ...] = (1,)
+
+
+def _sizes(text: str) -> RankSizes:
+    """N, or N,N: each a size once, above zero."""
+    words = [word.strip() for word in text.split(",")]
+    for word in words:
+        if not re.fullmatch("[1-9][0-9]{0,4}", word, flags=re.ASCII):
+            raise typer.BadParameter(f"{word or 'nothing'} is no number of ranks.")
+        if words.count(word) > 1:
+            raise typer.BadParameter(f"{word} is named twice.")
+    return RankSizes(tuple(map(int, words)))
 
 
 def writable(source: str, write: bool) -> None:
@@ -169,6 +195,15 @@ Quantization = Annotated[
     typer.Option("--quantization", help="The server's --quantization, inherited by a draft without its own."),
 ]
 Ranks = Annotated[int, typer.Option("--tp", min=1, help="The server's tensor parallel ranks.")]
+Sizes = Annotated[
+    RankSizes | None,
+    typer.Option(
+        "--tp",
+        parser=_sizes,
+        metavar="N[,N]",
+        help="The server's tensor parallel ranks; several sizes, as 1,2,4,8, are each audited. Default: 1.",
+    ),
+]
 Card = Annotated[
     str, typer.Option("--gpu", parser=_card, metavar="CARD", help=f"The card: {', '.join(CARDS)}.")
 ]
@@ -304,6 +339,14 @@ ReviewFormat = Annotated[
 ]
 SchemaName = Annotated[
     str, typer.Argument(parser=_schema, metavar="NAME", help=f"Of what: {', '.join(SCHEMAS)}.")
+]
+AcceptLoss = Annotated[
+    bool,
+    typer.Option(
+        "--accept-loss",
+        help="Offer a change too with which an engine that does not decide, and that refuses the checkpoint"
+        " now, would load it and lose a part of it.",
+    ),
 ]
 Rule = Annotated[str, typer.Argument(parser=_rule, metavar="RULE", help="A rule's name.")]
 

@@ -30,5 +30,5 @@ def command(
     complain([report.error.message] if report.error else [])
     for run in report.runs:
         if engine in (run.engine, "all"):
-            write_out(tree_text.render(run, screen()))
+            write_out(tree_text.render(run, report.origin.id, screen()))
     raise typer.Exit(report.exit_code if report.error else 0)

@@ -123,6 +123,9 @@ def spelled(checkpoint: Checkpoint, runs: Sequence[EngineRun], conditions: Condi
     targets = (False, True) if _one_group(config_at(checkpoint, place)) else (False,)
     candidates = [_candidate(draft, names, all_linear) for all_linear in targets]
     best = min(candidates, key=lambda spelling: _faults(spelling.runs))
+    if _faults(best.runs) >= _faults(judged):
+        # An entry may reach a shard in one look-up of an engine and not in another: say all names anew.
+        best = _candidate(draft, names, all_linear=False, anew=True)
     agreed = {run.engine for run in judged if not faults(run)}
     if _faults(best.runs) >= _faults(judged) or not agreed.issubset(best.serves):
         return None
@@ -152,11 +155,11 @@ def _names(draft: Draft, run: EngineRun) -> Names | None:
     return Names(run.quant_config, tuple(names[State.DENSE]), frozenset(names[State.QUANTIZED]))
 
 
-def _candidate(draft: Draft, names: Sequence[Names], all_linear: bool) -> Spelling:
-    """The list with what it lacks added and what does harm taken out."""
+def _candidate(draft: Draft, names: Sequence[Names], all_linear: bool, anew: bool = False) -> Spelling:
+    """The list with what it lacks added and what does harm taken out; `anew` with all that is dense added."""
     written = entries_at(draft.checkpoint, draft.place)
     removed = tuple(entry for entry in written if any(n.reached(entry, n.quantized) for n in names))
-    words = _lacking(names, [entry for entry in written if entry not in removed])
+    words = _lacking(names, [] if anew else [entry for entry in written if entry not in removed])
     return _replayed(draft, words, removed, all_linear)
 
 

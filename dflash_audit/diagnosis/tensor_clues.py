@@ -3,6 +3,7 @@
 A value is told only where all tensors of a kind agree on it.
 """
 
+import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -25,14 +26,16 @@ class Clue:
     """What the tensors tell about a key: `evidence` says which.
 
     `place` is the object that holds the key, empty for the top of config.json;
-    `read` what the engine reads there, None for nothing.
+    `read` what the engine reads there, None for nothing; `besides` is what the told value
+    takes beside it, as the rest of a sentence.
     """
 
     place: str
     key: str
-    told: int | bool | str
+    told: float | bool | str
     read: Any
     evidence: str
+    besides: str = ""
 
     @property
     def path(self) -> str:
@@ -118,23 +121,53 @@ def _lilicorr(draft: Draft) -> Iterator[Clue]:
     slots = r"lilicorr\.slot_embedding"
     yield from _from(draft, place, "block_size", size, slots, 5, lambda tensor: tensor.shape[2] + 1)
     for key, tensor, rank, axis in (
+        ("lilicorr_hidden_size", r"output_norm\.weight", 1, 0),
         ("lilicorr_candidate_topk", r"rank_embedding", 5, 3),
         ("lilicorr_num_heads", r"same_slot_bias", 1, 0),
         ("lilicorr_factor_dim", r"out_head\.weight", 2, 0),
     ):
         read = whole(draft.inner.get(key))
         yield from _from(draft, INNER, key, read, rf"lilicorr\.{tensor}", rank, _axis(axis))
+    hidden = _told([t.shape[0] for t in _matching(draft, r"lilicorr\.output_norm\.weight", 1)])
+    wide = r"lilicorr\.layers\.\d+\.mlp\.up_proj\.weight"
+    for up in _matching(draft, wide, 2)[:1]:
+        read = draft.inner.get("lilicorr_mlp_ratio")
+        ratio = read if isinstance(read, int | float) and math.isfinite(read) else 0
+        if hidden and int(hidden * ratio) != up.shape[0]:
+            yield Clue(INNER, "lilicorr_mlp_ratio", up.shape[0] / hidden, read, _made_with(up))
+    layers = {m[1] for name in draft.tensors if (m := re.match(r"lilicorr\.layers\.(\d+)\.", name))}
+    if layers and layers == set(map(str, range(len(layers)))):
+        read = whole(draft.inner.get("lilicorr_num_layers"))
+        evidence = f"The tensors of the head are of layers 0 to {len(layers) - 1}, which is"
+        yield Clue(INNER, "lilicorr_num_layers", len(layers), read, evidence)
 
 
 def _biases(draft: Draft) -> Iterator[Clue]:
     read = bool(draft.config.get("attention_bias", False))
     biases = _matching(draft, LAYER + r"self_attn\.(q|k|v|o|qkv)_proj\.bias", 1)
     if biases:
-        yield Clue("", "attention_bias", True, read, _made_with(biases[0]))
+        yield Clue("", "attention_bias", True, read, _made_with(biases[0]), _lacking_biases(biases))
     elif _matching(draft, LAYER + r"self_attn\..*", 2):
         yield Clue(
             "", "attention_bias", False, read, "The projections of the attention have no biases, which is"
         )
+
+
+BIASED: Final = {"qkv": ("q_proj", "k_proj", "v_proj"), "q": ("q_proj",), "k": ("k_proj",), "v": ("v_proj",)}
+"""Projection before `_proj.bias` -> those whose bias it holds; any other its own."""
+
+
+def _lacking_biases(biases: list[Tensor]) -> str:
+    """The biases that the engine builds by the same key, and that are not on disk."""
+    stored = {name.rpartition(".")[0].rpartition(".")[2] for name in (tensor.name for tensor in biases)}
+    held = {shard for name in stored for shard in BIASED.get(name.removesuffix("_proj"), (name,))}
+    lacking = [f"{name}.bias" for name in ("q_proj", "k_proj", "v_proj", "o_proj") if name not in held]
+    if not lacking:
+        return ""
+    return (
+        f", and add {' and '.join(lacking)} to each layer, as zeros, which change nothing: the engine builds"
+        " what it builds of these by one key"
+    )
 
 
 def _sinks(draft: Draft) -> Iterator[Clue]:

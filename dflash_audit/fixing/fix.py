@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from difflib import unified_diff
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final, Literal
+from typing import Literal
 
 from dflash_audit.auditing import Request, audit
 from dflash_audit.engine_run import Conditions, EngineRun
@@ -32,19 +32,18 @@ from dflash_audit.sources.local_copy import local_copy
 
 Outcome = Literal["nothing-to-mend", "mended", "harmful", "not-enough", "no-change", "not-editable"]
 
-EXIT: Final = {"nothing-to-mend": PASSED, "mended": PASSED}
-"""Any other outcome is a finding."""
-
 
 @dataclass(frozen=True, slots=True)
 class Fix:
     """What a repair came to.
 
     `before` and `after` are the audits without and with the edits, `after` None where
-    there are none. Only a `mended` checkpoint's edits are offered: those of `not-enough`
-    leave an engine failing, those of `harmful` make one load what it did not before and
-    lose of it what `harms` says. `reason` says why the text is `not-editable`. `backup`
-    is where the original lies once the change is written.
+    there are none. The edits of a `mended` checkpoint are offered, those of `not-enough`
+    leave an engine failing and are not. Those of `harmful` make an engine that does not
+    decide load what it did not before and lose of it what `harms` says: they are offered
+    where that is `accepted`. `reason` says why the text is `not-editable`. `backup` is
+    where the original lies once the change is written, `unwritten` whether it was to be
+    and was not.
     """
 
     outcome: Outcome
@@ -56,15 +55,22 @@ class Fix:
     harms: tuple[tuple[str, str], ...] = ()
     recipe: Recipe | None = None
     reason: str | None = None
+    accepted: bool = False
     backup: Path | None = None
+    unwritten: bool = False
     error: Unreadable | None = None
+
+    @property
+    def offered(self) -> bool:
+        """Whether the change may be written."""
+        return self.outcome == "mended" or (self.outcome == "harmful" and self.accepted)
 
     @property
     def exit_code(self) -> int:
         """3 for what could not be read, run or written, 1 where an engine is left failing, else 0."""
         if self.error is not None or self.before.error is not None:
             return UNREADABLE
-        return EXIT.get(self.outcome, FOUND)
+        return PASSED if self.offered or self.outcome == "nothing-to-mend" else FOUND
 
     @property
     def diff(self) -> str:
@@ -82,26 +88,30 @@ def _lines(text: str) -> list[str]:
     return [line for line in re.split(r"(?<=\n)", text) if line]
 
 
-def fix(request: Request) -> Fix:
-    """The smallest change of config.json with which every gating engine serves the checkpoint."""
+def fix(request: Request, accept_loss: bool = False) -> Fix:
+    """The smallest change of config.json with which every gating engine serves the checkpoint.
+
+    With `accept_loss` one is offered too that makes another engine lose a part of it.
+    """
     before = audit(request)
     if before.error is not None or before.checkpoint is None:
         return Fix("no-change", before)
     if not any(before.verdict(run) == "fail" for run in before.runs if run.engine in before.gating):
         return Fix("nothing-to-mend", before)
     try:
-        return _mend(request, before, before.checkpoint)
+        return replace(_mend(request, before, before.checkpoint), accepted=accept_loss)
     except Unreadable as error:
         return Fix("no-change", before, error=error)
 
 
 def write(fixed: Fix) -> Fix:
-    """Write a mended checkpoint's config.json, the original beside it; `error` where that fails."""
-    assert fixed.outcome == "mended" and fixed.before.checkpoint is not None
+    """Write the config.json that is offered, the original beside it; `error` where that fails."""
+    if not fixed.offered or fixed.before.checkpoint is None:
+        return replace(fixed, unwritten=bool(fixed.edits))
     try:
         backup = write_config(local_copy(fixed.before.checkpoint), fixed.old, fixed.new)
     except Unreadable as error:
-        return replace(fixed, error=error)
+        return replace(fixed, error=error, unwritten=True)
     return replace(fixed, backup=backup)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dflash_audit.diagnosis.ignore_lists import pattern
+from dflash_audit.diagnosis.kernel_limits import limit
 from dflash_audit.diagnosis.stored import (
     State,
     faults,
@@ -13,6 +14,7 @@ from dflash_audit.diagnosis.stored import (
     state_of,
     stored_in,
     stored_modules,
+    takes_dense,
 )
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.facts import Facts
@@ -20,7 +22,7 @@ from dflash_audit.judge import engine_findings
 from dflash_audit.repairs.edit import ABSENT, edit
 from dflash_audit.repairs.quantization_config import KEYS, told_schemes
 from dflash_audit.repairs.what_if import with_edits
-from dflash_audit.tree import FUSED, Module
+from dflash_audit.tree import FUSED, Module, Tree
 
 OVER_QUANTIZATION: Final = frozenset(("quant_config", "build"))
 """Stages at which an engine stops over the quantization of a layer, among other things."""
@@ -28,14 +30,48 @@ OVER_QUANTIZATION: Final = frozenset(("quant_config", "build"))
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """`text` is the YAML, `dense` the names of layers that it leaves dense, by engines and on disk."""
+    """`text` is the YAML, `dense` the names of layers that it leaves dense, by engines and on disk.
+
+    `as_stored` says whether the scheme is the one that is stored, rather than one that the engines take.
+    """
 
     text: str
     dense: tuple[str, ...]
+    as_stored: bool = True
+
+
+Group = Mapping[str, Any]
+"""`weights` and `input_activations` of a config group."""
+
+PLAIN: Final[tuple[Group, ...]] = tuple(
+    {
+        "weights": {"num_bits": 8, "type": "int", "symmetric": True, "strategy": "group", "group_size": size},
+        "input_activations": None,
+    }
+    for size in (128, 64, 32)
+)
+"""Packed integers of 8 bits, which every profile takes, where the stored scheme is one that none does."""
+
+NO_LIMIT: Final[tuple[Group, ...]] = (
+    {
+        "weights": {"num_bits": 8, "type": "float", "symmetric": True, "strategy": "channel"},
+        "input_activations": {
+            "num_bits": 8,
+            "type": "float",
+            "symmetric": True,
+            "strategy": "token",
+            "dynamic": True,
+        },
+    },
+)
+"""FP8 by row, whose kernel takes every shape (`diagnosis/kernel_limits.py`): what to quantize
+where limits leave no layer to."""
 
 
 def recipe(facts: Facts) -> Recipe | None:
-    """The recipe for the scheme that is stored; None where nothing is, or where another fault remains.
+    """The recipe for the scheme that is stored, or for one that the engines take where they refuse that.
+
+    None where nothing is quantized, where another fault remains, or where no scheme helps.
 
     Dense stays what an engine cannot build quantized, what is dense on disk, a fused
     layer with shards of both, and what the card's kernels do not take.
@@ -55,10 +91,18 @@ def recipe(facts: Facts) -> Recipe | None:
         limited or any(_over_quantization(run, dense[run.engine]) for run in deciding)
     ):
         return None
-    group = _group(facts)
-    if group is None:
-        return None
     names = _dense_names(bare, limited)
+    stored = [*_stored_groups(facts)]
+    deciders = [run.engine for run in deciding]
+    whole = _dense_names(bare, ())
+    tries = [*((group, names) for group in (*stored, *PLAIN)), *((group, whole) for group in NO_LIMIT)]
+    for group, left in tries:
+        if _taken(facts, group, left, deciders):
+            return Recipe(_text(group, left), left, as_stored=group in stored)
+    return None
+
+
+def _text(group: Group, names: tuple[str, ...]) -> str:
     lines = [
         "quant_stage:",
         "  quant_modifiers:",
@@ -69,7 +113,36 @@ def recipe(facts: Facts) -> Recipe | None:
         '          targets: ["Linear"]',
         *(f"          {key}: {json.dumps(value)}" for key, value in group.items()),
     ]
-    return Recipe("\n".join(lines), names)
+    return "\n".join(lines)
+
+
+def _taken(facts: Facts, group: Group, names: tuple[str, ...], engines: list[str]) -> bool:
+    """Whether the engines build a draft by it in which a layer is quantized, and have the kernels."""
+    config = {
+        "quant_method": "compressed-tensors",
+        "format": _format(group),
+        "config_groups": {"group_0": {"targets": ["Linear"], **group}},
+        "ignore": list(pattern(names)),
+    }
+    edits = [edit(facts.checkpoint.config, (key,), ABSENT, "") for key in KEYS[1:]]
+    edits.append(edit(facts.checkpoint.config, KEYS[:1], config, ""))
+    after = with_edits(facts, [each for each in edits if each])
+    runs = [run for run in after.runs if run.engine in engines]
+    capability = facts.conditions.capability
+    return all(run.tree is not None and _runs(run.tree, capability) for run in runs)
+
+
+def _runs(tree: Tree, capability: int) -> bool:
+    quantized = [m for m in tree.modules.values() if m.linear is not None and not takes_dense(m)]
+    return bool(quantized) and not any(limit(module, capability) for module in quantized)
+
+
+def _format(group: Group) -> str:
+    """The layout that llm-compressor writes a group in."""
+    weights = group["weights"]
+    if weights.get("type", "int") == "int":
+        return "int-quantized" if group["input_activations"] else "pack-quantized"
+    return "nvfp4-pack-quantized" if weights.get("num_bits") == 4 else "float-quantized"
 
 
 def _over_quantization(run: EngineRun, dense: EngineRun) -> bool:
@@ -83,8 +156,8 @@ def _over_quantization(run: EngineRun, dense: EngineRun) -> bool:
     return faults(run) > 0
 
 
-def _group(facts: Facts) -> Mapping[str, Any] | None:
-    """Weights and activations as one group of compressed-tensors declares them, or the tensors tell."""
+def _stored_groups(facts: Facts) -> Iterator[Group]:
+    """Weights and activations as one group of compressed-tensors declares them, as the tensors tell."""
     own = facts.checkpoint.config.get("quantization_config")
     groups = own.get("config_groups") if isinstance(own, Mapping) else None
     told: Any = next((scheme.config.get("config_groups") for scheme in told_schemes(facts)), None)
@@ -93,8 +166,7 @@ def _group(facts: Facts) -> Mapping[str, Any] | None:
             group = next(iter(found.values()))
             if isinstance(group, Mapping) and isinstance(group.get("weights"), Mapping):
                 weights = {k: v for k, v in group["weights"].items() if v not in (None, {})}
-                return {"weights": weights, "input_activations": group.get("input_activations")}
-    return None
+                yield {"weights": weights, "input_activations": group.get("input_activations")}
 
 
 def _bare(facts: Facts) -> Facts:

@@ -13,7 +13,7 @@ from dflash_audit.engines import ENGINES
 from dflash_audit.facts import Facts
 from dflash_audit.fixing.score import Score, refusals, score
 from dflash_audit.repairs import proposals
-from dflash_audit.repairs.edit import ABSENT, Edit, Proposal, at, edited, same
+from dflash_audit.repairs.edit import ABSENT, Edit, Proposal, apart, at, edited, same
 from dflash_audit.repairs.what_if import with_edits
 
 MOST_STEPS: Final = 40
@@ -94,7 +94,8 @@ def _said(above: Edit, each: Edit) -> str:
 
 
 def _fewest(facts: Facts, found: Found, engines: Collection[str]) -> Found:
-    """Without the edits that neither a deciding engine nor another one needs."""
+    """Without the edits that neither a deciding engine nor another one needs, key by key."""
+    found = Found(apart(found.edits), found.facts)
     for each in found.edits:
         fewer = tuple(edit for edit in found.edits if edit.path != each.path)
         without = Found(fewer, with_edits(facts, fewer))

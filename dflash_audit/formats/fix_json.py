@@ -1,6 +1,7 @@
 """A repair as one JSON object, for programs."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 from dflash_audit import __version__
@@ -14,6 +15,11 @@ from dflash_audit.report import Report
 def render(fix: Fix) -> str:
     """One JSON object, on one line."""
     return json.dumps(document(fix), ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+
+
+def schema() -> str:
+    """The JSON Schema of such an object, as the package carries it."""
+    return Path(__file__).with_suffix(".schema.json").read_text(encoding="utf-8").rstrip()
 
 
 def document(fix: Fix) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The report as JSON, version 1: a contract that other programs read. Keys are only ever added."""
 
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dflash_audit import __version__
 from dflash_audit.drops import excuse
@@ -13,6 +13,9 @@ from dflash_audit.formats.screen import Screen
 from dflash_audit.loadplan import LoadPlan
 from dflash_audit.report import Report
 from dflash_audit.sources.checkpoint import Checkpoint, Tensor
+
+if TYPE_CHECKING:
+    from dflash_audit.target import Target
 
 SCHEMA_VERSION: Final = 1
 
@@ -36,6 +39,7 @@ def document(report: Report) -> dict[str, Any]:
         "tool": {"name": "dflash-audit", "version": __version__},
         "source": _source(report),
         "config": config,
+        "target": _target(report.conditions.target),
         "engines": [_engine(report, run) for run in report.runs],
         "findings": [finding_document(finding) for finding in report.findings],
         "skips": [
@@ -77,6 +81,29 @@ def _config(report: Report) -> dict[str, Any]:
     }
 
 
+def _target(target: "Target | None") -> dict[str, Any] | None:
+    if target is None:
+        return None
+    return {
+        "kind": target.origin.kind,
+        "id": target.origin.id,
+        "revision": target.origin.revision,
+        "commit": target.origin.commit,
+        "architectures": list(target.architectures),
+        "model_type": target.model_type,
+        "num_hidden_layers": target.num_hidden_layers,
+        "hidden_size": target.hidden_size,
+        "vocab_size": target.vocab_size,
+        "quantization": target.quantization,
+        "tensors": None if target.tensors is None else [_header(tensor) for tensor in target.tensors],
+        "bytes_read": target.files.bytes_read,
+    }
+
+
+def _header(tensor: Tensor) -> dict[str, Any]:
+    return {"name": tensor.name, "shape": list(tensor.shape), "dtype": tensor.dtype}
+
+
 def _strings(value: Any) -> list[str]:
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
@@ -115,6 +142,7 @@ def _engine(report: Report, run: EngineRun) -> dict[str, Any]:
         "resized": _resized(run.plan) if run.plan else [],
         "version": run.version,
         "assumed": list(run.assumed),
+        "verdicts": [{"tp": tp, "verdict": each} for tp, each in report.verdicts(run).items()],
     }
 
 
@@ -173,4 +201,5 @@ def finding_document(finding: Finding) -> dict[str, Any]:
         "subjects": list(finding.subjects),
         "known": finding.waived == "known",
         "ignored": finding.waived == "ignored",
+        "tp": list(finding.ranks) or None,
     }

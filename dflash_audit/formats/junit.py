@@ -11,7 +11,14 @@ from dflash_audit.formats.clean import clean
 from dflash_audit.formats.place import Places
 from dflash_audit.formats.screen import Screen
 from dflash_audit.report import Report
-from dflash_audit.rules import CHECKPOINT_RULES, ENGINE_RULES, LAYOUT_RULES, SERVER_RULES, WARMUP_RULES
+from dflash_audit.rules import (
+    CHECKPOINT_RULES,
+    ENGINE_RULES,
+    LAYOUT_RULES,
+    SERVER_RULES,
+    TARGET_RULES,
+    WARMUP_RULES,
+)
 
 COUNTED: Final = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 """A suite's attribute -> the element of a test case that it counts."""
@@ -55,7 +62,9 @@ def _count(suite: ET.Element) -> None:
 
 def _rules(report: Report) -> tuple[str, ...]:
     """The rules that look at an engine, those of the warm-up where there was one."""
-    return (*ENGINE_RULES, *LAYOUT_RULES, *SERVER_RULES, *(WARMUP_RULES if report.warmups else ()))
+    with_target = TARGET_RULES if report.conditions.target is not None else ()
+    with_warmup = WARMUP_RULES if report.warmups else ()
+    return (*ENGINE_RULES, *LAYOUT_RULES, *SERVER_RULES, *with_target, *with_warmup)
 
 
 def _case(report: Report, classname: str, run: EngineRun | None, rule: str) -> ET.Element:

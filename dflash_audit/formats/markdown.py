@@ -16,6 +16,7 @@ from dflash_audit.formats.outline import (
     Outline,
     Row,
     Section,
+    beside,
     described,
     outline,
     summary,
@@ -74,7 +75,9 @@ def _source(report: Report) -> str:
     assert report.checkpoint is not None
     commit = report.checkpoint.origin.commit
     at = f" at {code(commit)}" if commit else ""
-    return f"{code(report.origin.id)}{at}: {prose(described(report.checkpoint, report.runs))}"
+    target = report.conditions.target
+    told = f", beside {prose(beside(target))}" if target else ""
+    return f"{code(report.origin.id)}{at}: {prose(described(report.checkpoint, report.runs))}{told}"
 
 
 def _error(report: Report) -> list[str]:
@@ -88,6 +91,7 @@ def _table(rows: Iterable[Row]) -> str:
         name = f"**{row.run.engine}**" if row.counts else f"{row.run.engine} (does not count)"
         cause = f"{row.cause.severity} `{row.cause.rule}`" if row.cause else ""
         cause += f" ({row.cause.waived})" if row.cause and row.cause.waived else ""
+        cause += f" {row.at}" if row.at else ""
         lines.append(f"| {name}{version} | {MARKS[row.verdict]} {WORDS[row.verdict]} | {cause} |")
     return "\n".join(lines)
 

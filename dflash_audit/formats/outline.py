@@ -7,15 +7,19 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dflash_audit.byte_count import byte_count
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import SEVERITIES, Finding, Severity, Waiver
 from dflash_audit.formats.told import Step, Told, sections, steps, told
+from dflash_audit.ranks import listed
 from dflash_audit.report import Report
 from dflash_audit.sources.checkpoint import Checkpoint
 from dflash_audit.verdict import Verdict
+
+if TYPE_CHECKING:
+    from dflash_audit.target import Target
 
 WORDS: Final[Mapping[Verdict, str]] = {
     "pass": "serves",
@@ -30,12 +34,21 @@ WAIVERS: Final[tuple[Waiver, ...]] = ("known", "ignored")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An engine's verdict; `cause` is the first finding that makes it one, None for a pass."""
+    """An engine's verdict; `cause` is the first finding that makes it one, None for a pass.
+
+    `ranks` are the tensor parallel sizes at which it is that one, none where it is so at all of them.
+    """
 
     run: EngineRun
     verdict: Verdict
     counts: bool
     cause: Finding | None
+    ranks: tuple[int, ...] = ()
+
+    @property
+    def at(self) -> str:
+        """Where it holds, empty for everywhere: `with --tp 4 and 8`."""
+        return f"with {listed(self.ranks)}" if self.ranks else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +142,14 @@ def described(checkpoint: Checkpoint, runs: Sequence[EngineRun]) -> str:
     return f"{_what(runs, checkpoint.config)}, {len(checkpoint.tensors)} tensors in {files} ({sizes})"
 
 
+def beside(target: "Target | None") -> str:
+    """The target that the draft was held against, empty without one."""
+    if target is None:
+        return ""
+    names = ", ".join(target.architectures) or f"model type {json.dumps(target.model_type)}"
+    return f"{target.id} ({names}, {target.quantization or 'dense'})"
+
+
 def summary(report: Report, counted: Sequence[Told]) -> str:
     """What counts: a finding of several engines once, as it is told."""
     engines = ", ".join(run.engine for run in report.runs if run.engine in report.gating)
@@ -170,7 +191,8 @@ def _row(report: Report, run: EngineRun) -> Row:
     causes = [finding for finding in report.of_engine(run.engine) if finding.severity == wanted]
     # What is let pass is the cause only where nothing else is.
     causes.sort(key=lambda finding: finding.waived is not None)
-    return Row(run, verdict, run.engine in report.gating, causes[0] if causes else None)
+    cause = causes[0] if causes else None
+    return Row(run, verdict, run.engine in report.gating, cause, report.held_at(run))
 
 
 def _rules(findings: Sequence[Finding]) -> Iterator[OfRule]:

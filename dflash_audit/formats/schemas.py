@@ -7,6 +7,7 @@ from typing import Final
 SCHEMAS: Final[Mapping[str, str]] = {
     "report": "dflash_audit.formats.json_report",
     "pr": "dflash_audit.formats.pr_json",
+    "fix": "dflash_audit.formats.fix_json",
     "diff": "dflash_audit.formats.diff_json",
 }
 """What is described -> where its `schema` is."""

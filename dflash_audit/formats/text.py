@@ -11,7 +11,17 @@ from rich.text import Text
 from dflash_audit.formats import tree_text, warmup_text
 from dflash_audit.formats.clean import clean
 from dflash_audit.formats.console import Part, written
-from dflash_audit.formats.outline import WORDS, Outline, Row, Section, described, outline, summary
+from dflash_audit.formats.outline import (
+    WORDS,
+    Alike,
+    Outline,
+    Row,
+    Section,
+    beside,
+    described,
+    outline,
+    summary,
+)
 from dflash_audit.formats.screen import Screen
 from dflash_audit.report import Report
 from dflash_audit.verdict import Verdict
@@ -43,8 +53,9 @@ def _parts(report: Report, screen: Screen) -> Iterator[Part]:
 
 def _audited(report: Report, parts: Outline, screen: Screen) -> Iterator[Part]:
     yield _verdicts(parts.rows)
+    said: dict[str, str] = {}
     for section in parts.sections:
-        yield from _section(section)
+        yield from _section(section, said)
     if report.warmups:
         yield from warmup_text.parts(report.warmups)
     if screen.verbose:
@@ -64,6 +75,8 @@ def _heading(report: Report) -> Iterator[Text]:
     if read is None:
         return
     yield Text(clean(described(read, report.runs)), style="dim")
+    if told := beside(report.conditions.target):
+        yield Text(f"beside {clean(told)}", style="dim")
     yield Text(f"commit {read.origin.commit}\n" if read.origin.commit else "", style="dim")
 
 
@@ -87,10 +100,12 @@ def _why(row: Row) -> str:
     if row.cause is None:
         return ""
     waived = f" ({row.cause.waived})" if row.cause.waived else ""
-    return f"{row.cause.rule}: {clean(row.cause.subject)}{waived}"
+    at = f"{row.at}, " if row.at else ""
+    return f"{at}{row.cause.rule}: {clean(row.cause.subject)}{waived}"
 
 
-def _section(section: Section) -> Iterator[RenderableType]:
+def _section(section: Section, said: dict[str, str]) -> Iterator[RenderableType]:
+    """The findings of some engines; `said` has each mend that stands above, and what for."""
     aside = "" if section.counts else " (does not count)"
     yield Text(f"\n{section.heading}{aside}", style="bold")
     for of in section.rules:
@@ -106,7 +121,19 @@ def _section(section: Section) -> Iterator[RenderableType]:
                 yield _indented(4, Text(clean(subject), style="cyan"))
             yield _indented(6, Text(clean(alike.message)))
             if alike.hint:
-                yield _indented(6, Text.assemble(("fix: ", "green"), clean(alike.hint)))
+                yield _indented(6, Text.assemble(("fix: ", "green"), clean(_mend(alike, alike.hint, said))))
+
+
+SHORT: Final = 80
+"""A mend of no more characters is said again rather than referred to."""
+
+
+def _mend(alike: Alike, hint: str, said: dict[str, str]) -> str:
+    """What to do, or for what it stands above already."""
+    if len(hint) <= SHORT or hint not in said:
+        said[hint] = alike.subjects[0]
+        return hint
+    return f"as for {said[hint]}, above" if len(said[hint]) <= SHORT else "as above"
 
 
 def _indented(columns: int, text: Text) -> Padding:

@@ -11,9 +11,9 @@ from dflash_audit.loadplan import Shard
 from dflash_audit.tree import Module, Parameter
 
 
-def render(run: EngineRun, screen: Screen) -> str:
-    """The tree of one engine, or the reason why there is none."""
-    return written(lines(run), screen)
+def render(run: EngineRun, source: str, screen: Screen) -> str:
+    """The tree of one engine, or the reason why there is none; `source` names the checkpoint."""
+    return written([(clean(source), "bold"), *lines(run)], screen)
 
 
 def lines(run: EngineRun) -> Iterator[tuple[str, str]]:

@@ -32,7 +32,7 @@ def parts(warmups: Sequence["WarmUp"]) -> Iterator[Text | Padding]:
 def sentences(warmup: "WarmUp") -> Iterator[str]:
     """Where it ran and what it met, a line each."""
     if warmup.skipped is not None:
-        yield warmup.skipped
+        yield f"Nothing was run, so nothing is known of its numbers: {warmup.skipped}"
         return
     if warmup.death is not None:
         yield _death(warmup.death)
@@ -43,7 +43,7 @@ def sentences(warmup: "WarmUp") -> Iterator[str]:
     if warmup.reached:
         yield f"NaN or infinities in {', '.join(warmup.reached)}"
     if warmup.fidelity is not None:
-        yield from _fidelity(warmup.fidelity)
+        yield from against(warmup.fidelity)
     if warmup.provoked is not None:
         yield f"provoked with an id out of range: {_death(warmup.provoked)}"
     if warmup.survived:
@@ -54,7 +54,7 @@ def _death(death: "Death") -> str:
     return f"{death.kind} in the stage {death.stage}: {death.detail}"
 
 
-def _fidelity(fidelity: "Fidelity") -> Iterator[str]:
+def against(fidelity: "Fidelity") -> Iterator[str]:
     """How far the draft is from the one that it is held against."""
     told = []
     if fidelity.cosines:

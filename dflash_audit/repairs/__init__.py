@@ -15,6 +15,9 @@ from dflash_audit.repairs.edit import Proposal
 
 REPAIRS: Final = (
     "same_value",
+    "near_names",
+    "layer_types",
+    "quant_method",
     "sliding_window",
     "tensor_keys",
     "class_name",
@@ -23,7 +26,12 @@ REPAIRS: Final = (
     "ignore_list",
     "targets",
     "gptq_rules",
+    "gptq_keys",
+    "auto_round_rules",
     "scheme_keys",
+    "activations",
+    "sparsity",
+    "kv_cache_scheme",
     "quantization_config",
     "nothing_quantized",
 )

@@ -1,7 +1,7 @@
 """A change of config.json as a value: where, from what, to what, and why."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
@@ -53,13 +53,36 @@ def at(config: Mapping[str, Any], path: Iterable[str]) -> Any:
 def edit(
     config: Mapping[str, Any], path: tuple[str, ...], new: Any, why: str, doubt: str | None = None
 ) -> Edit | None:
-    """The edit that puts `new` at a path; None where it is there, or the path leads through no object."""
+    """The edit that puts `new` at a path; None where it is there, or the path leads through no object.
+
+    A null on the way gives way to an object.
+    """
     for length in range(1, len(path)):
         holder = at(config, path[:length])
-        if holder is not ABSENT and not isinstance(holder, Mapping):
+        if holder is not ABSENT and holder is not None and not isinstance(holder, Mapping):
             return None
     old = at(config, path)
     return None if same(old, new) else Edit(path, old, new, why, doubt)
+
+
+def apart(edits: Iterable[Edit]) -> Proposal:
+    """The same change, in which an object that gives way to another is an edit of each key that differs.
+
+    What the new one takes away stands first, what it sets anew next, what it adds last.
+    """
+    found = [leaf for each in edits for leaf in _leaves(each)]
+    return tuple(sorted(found, key=lambda each: (each.new is not ABSENT, each.old is ABSENT)))
+
+
+def _leaves(whole: Edit) -> Iterator[Edit]:
+    old, new = whole.old, whole.new
+    if not (isinstance(old, Mapping) and isinstance(new, Mapping) and old and new):
+        yield whole
+        return
+    for key in dict.fromkeys((*old, *new)):
+        one, other = old.get(key, ABSENT), new.get(key, ABSENT)
+        if not same(one, other):
+            yield from _leaves(Edit((*whole.path, key), one, other, whole.why, whole.doubt))
 
 
 def edited(config: Mapping[str, Any], edits: Iterable[Edit]) -> dict[str, Any]:

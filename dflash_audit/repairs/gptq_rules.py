@@ -27,7 +27,7 @@ def propose(facts: Facts) -> Iterator[Proposal]:
     if not any(faults(run) for run in facts.runs):
         return
     bare = edit(config, RULES, EVERYTHING, "")
-    names = _dense(with_edits(facts, (bare,) if bare else ()))
+    names = names_of_dense(with_edits(facts, (bare,) if bare else ()))
     if names:
         written = own.get("dynamic")
         pattern = rf"{SKIP}(.*\.)?({'|'.join(name.replace('.', chr(92) + '.') for name in names)})$"
@@ -37,7 +37,7 @@ def propose(facts: Facts) -> Iterator[Proposal]:
         yield (found,) if found else ()
 
 
-def _dense(bare: Facts) -> list[str]:
+def names_of_dense(bare: Facts) -> list[str]:
     """Last parts of the names under which engines ask about what is dense on disk, else the whole names."""
     dense: dict[str, None] = {}
     quantized: set[str] = set()

@@ -12,6 +12,11 @@ from dflash_audit.facts import Facts
 from dflash_audit.repairs.edit import ABSENT, Edit, Proposal
 
 NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]{0,17})")
+REAL: Final = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,20})?([eE][-+]?[0-9]{1,2})?")
+BOOLEANS: Final = {"true": True, "false": False}
+NOT_GUESSED: Final = ("rope_theta", "rms_norm_eps", "hidden_act", "vocab_size")
+"""Keys whose default is no draft's: a null of one says that something was lost."""
+
 LISTS: Final = (*LIST_KEYS, "targets", "architectures")
 """Keys that hold a list of names."""
 
@@ -37,9 +42,13 @@ def _otherwise(path: tuple[str, ...], value: Any) -> tuple[Any, str] | None:
         return [value], "The engine takes a list of names, and this is one name."
     if isinstance(value, str) and NUMBER.fullmatch(value):
         return int(value), "The engine takes a number, and this is one in quotes."
+    if isinstance(value, str) and REAL.fullmatch(value):
+        return float(value), "The engine takes a number, and this is one in quotes."
+    if isinstance(value, str) and value.lower() in BOOLEANS:
+        return BOOLEANS[value.lower()], "The engine takes true or false, and this is one in quotes."
     if type(value) is int and path[0] in ROPES:
         return float(value), "The engine takes a number with a decimal point, and this is one without."
-    if value is None and path[0] in QUANTIZATION and len(path) > 1:
+    if value is None and path[-1] not in (*NOT_GUESSED, *QUANTIZATION):
         return ABSENT, "The engine takes no null here; without the key it takes its default."
     return None
 

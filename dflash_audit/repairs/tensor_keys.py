@@ -1,5 +1,6 @@
 """Keys that the tensors prove: sizes, head counts, convolutions, selector, heads, biases and sinks."""
 
+import json
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -8,12 +9,13 @@ from dflash_audit.diagnosis.tensor_clues import INNER, SUBJECTS, Clue, Subject
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.facts import Facts
 from dflash_audit.repairs.edit import Edit, Proposal, edit
-from dflash_audit.sources.checkpoint import Checkpoint
+from dflash_audit.sources.checkpoint import Checkpoint, Tensor
 
-PUBLISHED: Final[dict[str, int]] = {"selector_top_k": 16}
+PUBLISHED: Final[dict[str, int]] = {"selector_top_k": 16, "pure_draft_prefix_len": 1}
 """What every published draft has, for a key that no tensor tells and that the engine does not do without.
 
-Source: the public records of DFlash2 drafts (`docs/rules/key-against-tensors.md`).
+Source: the public records of DFlash2 drafts (`docs/rules/key-against-tensors.md`); of a Domino draft's
+SGLang 0.5.23 takes no other (`srt/speculative/dflash_utils.py`).
 """
 
 
@@ -58,9 +60,12 @@ def _as_written(run: EngineRun, checkpoint: Checkpoint) -> Draft | None:
 
 
 def _of_subject(draft: Draft, subject: Subject) -> Proposal:
-    wrong = [clue for clue in subject.clues(draft) if clue.read != clue.told and not _cut_off(draft, clue)]
+    clues = [*subject.clues(draft)]
+    wrong = [clue for clue in clues if clue.read != clue.told and not _cut_off(draft, clue)]
     if not wrong:
-        return ()
+        # The tensors are of this thing, and a key that they do not tell may be lost alone.
+        lost = [_published(draft, key) for key in subject.untold if clues and key in PUBLISHED]
+        return tuple(each for each in lost if each and not draft.either(each.path[-1]))
     lacking = [key for key in subject.untold if draft.inner.get(key) is None]
     lacking = [key for key in lacking if not draft.either(key) or key in PUBLISHED]
     unknown = [key for key in lacking if key not in PUBLISHED]
@@ -72,7 +77,7 @@ def _of_subject(draft: Draft, subject: Subject) -> Proposal:
             draft.raw,
             _path(clue.place, clue.key),
             clue.told,
-            f"{clue.evidence} {clue.key} {clue.told}.",
+            f"{clue.evidence} {clue.key} {json.dumps(clue.told)}.",
             doubt,
         )
         for clue in wrong
@@ -111,7 +116,7 @@ def _published(draft: Draft, key: str) -> Edit | None:
 
 
 def _packed_sizes(draft: Draft) -> Proposal:
-    """Sizes by the rows of packed weights, of which compressed-tensors packs the columns alone."""
+    """Sizes by the outputs of weights that are packed along their inputs."""
     heads = {t.shape[0] for name, t in draft.tensors.items() if name.endswith(".self_attn.q_norm.weight")}
     head = heads.pop() if len(heads) == 1 else 0
     found = []
@@ -120,14 +125,35 @@ def _packed_sizes(draft: Draft) -> Proposal:
         ("num_attention_heads", "self_attn.q_proj", head),
         ("num_key_value_heads", "self_attn.k_proj", head),
     ):
-        packed = {name: t for name, t in draft.tensors.items() if name.endswith(f".{module}.weight_packed")}
-        rows = {t.shape[0] for t in packed.values() if t.shape}
+        packed = {
+            name: t for name, t in draft.tensors.items() if _outputs(draft, name, module, t) is not None
+        }
+        rows = {_outputs(draft, name, module, t) or 0 for name, t in packed.items()}
         size = rows.pop() if len(rows) == 1 else 0
         if divisor and size and size % divisor == 0 and whole(draft.config.get(key)) != size // divisor:
             name, tensor = next(iter(packed.items()))
             why = f"{name} {list(tensor.shape)} was made with {key} {size // divisor}."
             found.append(edit(draft.raw, (key,), size // divisor, why))
     return tuple(each for each in found if each)
+
+
+OUTPUTS: Final = {"weight_packed": 0, "qweight": 1}
+"""Packed weight -> the axis of its outputs."""
+
+
+def _outputs(draft: Draft, name: str, module: str, tensor: Tensor) -> int | None:
+    """Outputs of the weight of that module, if this is one that is packed along its inputs.
+
+    AWQ's qweight is packed along its outputs, as its zeros are, so both are as wide.
+    """
+    leaf = name.rpartition(".")[2]
+    if not name.endswith(f".{module}.{leaf}") or len(tensor.shape) != 2:
+        return None
+    zeros = draft.tensors.get(name.removesuffix(leaf) + "qzeros")
+    if leaf == "qweight" and zeros is not None and zeros.shape[-1:] == tensor.shape[-1:]:
+        return None
+    four_bits = leaf == "weight" and tensor.dtype == "U8"
+    return tensor.shape[0 if four_bits else OUTPUTS[leaf]] if four_bits or leaf in OUTPUTS else None
 
 
 def _sinks(draft: Draft) -> Proposal:

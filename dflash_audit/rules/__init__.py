@@ -34,19 +34,15 @@ LAYOUT_RULES: Final = (
     "wrong-class",
     "key-against-tensors",
     "tap-count",
-    "tap-order",
-    "guessed-taps",
     "aux-layer-ids",
     "key-twice",
     "missing-key",
+    "broken-number",
     "unread-key",
     "unused-window",
     "anchor-first",
     "block-size",
-    "mask-token",
     "mask-embedding",
-    "foreign-vocabulary",
-    "config-dtype",
     "nemotron-near-miss",
     "unread-packed-mapping",
 )
@@ -62,8 +58,26 @@ SERVER_RULES: Final = (
     "nvfp4-on-marlin",
     "old-card",
     "wide-activations",
+    "tap-order",
+    "guessed-taps",
+    "mask-token",
+    "foreign-vocabulary",
+    "config-dtype",
 )
-"""`find(run, checkpoint, conditions)`: they look at what the server is given as well."""
+"""`find(run, checkpoint, conditions)`: they look at what the server is given as well, its target included."""
+
+TARGET_RULES: Final = (
+    "target-class",
+    "target-hidden-size",
+    "target-layers",
+    "target-vocabulary",
+    "target-head",
+    "target-context",
+    "target-dtype",
+    "target-rope",
+    "rotated-target",
+)
+"""`find(run, checkpoint, conditions)`: they hold the draft against the target, where one is named."""
 
 CHECKPOINT_RULES: Final = (
     "engines-disagree",
@@ -85,7 +99,14 @@ WARMUP_RULES: Final = (
 )
 """`find(warmup, run)`: they look at the warm-up of one engine's draft, and at its replay."""
 
-RULES: Final = (*ENGINE_RULES, *LAYOUT_RULES, *SERVER_RULES, *CHECKPOINT_RULES, *WARMUP_RULES)
+RULES: Final = (
+    *ENGINE_RULES,
+    *LAYOUT_RULES,
+    *SERVER_RULES,
+    *TARGET_RULES,
+    *CHECKPOINT_RULES,
+    *WARMUP_RULES,
+)
 """Every rule's id."""
 
 

@@ -27,7 +27,7 @@ from typing import Final
 
 from dflash_audit.diagnosis.sglang_draft import Draft, read_draft
 from dflash_audit.dtypes import DENSE_FLOATS, TORCH
-from dflash_audit.engine_run import EngineRun
+from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.finding import Finding, Severity
 from dflash_audit.sources.checkpoint import Checkpoint
 
@@ -37,8 +37,10 @@ SERVED: Final = "bfloat16"
 """The dtype that nearly every target is served in, and that a draft is replayed in."""
 
 
-def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
+def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iterator[Finding]:
     """One finding if all dense weights are stored in one dtype, and the config names another.
+
+    What a named target makes of it is told by `target-dtype`.
 
     Source: SGLang 0.5.23 `srt/configs/model_config.py`, `_get_and_verify_dtype`; `srt/models/dflash.py`,
     `project_target_hidden`, which casts no features.
@@ -50,14 +52,22 @@ def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
     for key in KEYS:
         said = draft.raw.get(key)
         if isinstance(said, str) and said.removeprefix("torch.") in DENSE_FLOATS - {stored}:
-            yield _finding(draft, key, said.removeprefix("torch."), stored)
+            yield _finding(draft, key, said.removeprefix("torch."), stored, _target_known(conditions))
 
 
-def _finding(draft: Draft, key: str, said: str, stored: str) -> Finding:
+def _target_known(conditions: Conditions) -> bool:
+    """Whether a target is named that says its dtype."""
+    if conditions.target is None:
+        return False
+    parts = (conditions.target.text, conditions.target.config)
+    return any(part.get(key) is not None for part in parts for key in KEYS)
+
+
+def _finding(draft: Draft, key: str, said: str, stored: str, target_known: bool) -> Finding:
     built = _built(draft, said)
     severity: Severity = "note"
     consequence, hint = f"{draft.engine} casts them as it loads", f"Store the weights as {said}."
-    if built != SERVED:
+    if built != SERVED and not target_known:
         severity = "warning"
         consequence = (
             f"unless the server is given --dtype {SERVED}, {draft.engine} builds the draft in {built}, and"

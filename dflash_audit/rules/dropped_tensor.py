@@ -51,11 +51,7 @@ def find(run: EngineRun) -> Iterator[Finding]:
 def _finding(run: EngineRun, tensors: list[Tensor], module: Module | None) -> Finding:
     names = tuple(tensor.name for tensor in tensors)
     dtypes = ", ".join(dict.fromkeys(tensor.dtype for tensor in tensors))
-    those = (
-        f"The tensor ({dtypes}) goes"
-        if len(names) == 1
-        else f"{len(names)} tensors of this kind ({dtypes}) go"
-    )
+    those = f"The tensor ({dtypes}) goes" if len(names) == 1 else f"{len(names)} tensors ({dtypes}) go"
     return Finding(
         rule="dropped-tensor",
         severity="error",

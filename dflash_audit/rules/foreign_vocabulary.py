@@ -25,19 +25,26 @@ Serve the draft with an engine that uses its own tables, or train it over the ta
 from collections.abc import Iterator
 
 from dflash_audit.diagnosis.sglang_draft import read_draft, whole
-from dflash_audit.engine_run import EngineRun
+from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.finding import Finding
 from dflash_audit.sources.checkpoint import Checkpoint
 
 TABLES = ("embed_tokens.weight", "lm_head.weight")
 
 
-def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
-    """One finding a table that the engine does not load, and whose rows are not `vocab_size`."""
+def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iterator[Finding]:
+    """One finding a table that the engine does not load, and whose rows are not the vocabulary's.
+
+    That is the target's where one is named, and `vocab_size` where not.
+    """
     draft = read_draft(run, checkpoint)
-    if draft is None or not draft.given("vocab_size"):
+    if draft is None:
         return
-    vocabulary = whole(draft.config.get("vocab_size"))
+    theirs = None if conditions.target is None else conditions.target.vocab_size
+    if theirs is None and not draft.given("vocab_size"):
+        return
+    vocabulary = whole(draft.config.get("vocab_size")) if theirs is None else theirs
+    told = f"vocab_size is {vocabulary}" if theirs is None else f"the target has {theirs} tokens"
     # A reduced vocabulary that the config announces is `unread-key`.
     known = (vocabulary, whole(draft.config.get("draft_vocab_size")))
     for name in TABLES:
@@ -51,7 +58,7 @@ def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
             engine=run.engine,
             subject=table.name,
             message=(
-                f"{table.name} has {table.shape[0]} rows, and vocab_size is {vocabulary}: the draft was"
+                f"{table.name} has {table.shape[0]} rows, and {told}: the draft was"
                 f" trained on another vocabulary than {run.engine} serves it with, which is the target's."
             ),
             hint="Correct vocab_size, or train the draft over the target's vocabulary.",

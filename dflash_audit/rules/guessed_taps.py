@@ -26,17 +26,18 @@ mean the output of the layer: a list called `eagle_aux_hidden_state_layer_ids` c
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from dflash_audit.diagnosis.sglang_draft import Draft, read_draft, whole, whole_list
-from dflash_audit.engine_run import EngineRun
+from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.engines.sglang import dflash_config
 from dflash_audit.finding import Finding
 from dflash_audit.refusal import Refused
 from dflash_audit.sources.checkpoint import Checkpoint
 
 
-def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
-    """One finding if the config names no layers.
+def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iterator[Finding]:
+    """One finding if the config names no layers, with the ids where the target's depth is known.
 
     Source: SGLang 0.5.23 `srt/speculative/dflash_utils.py`, `build_target_layer_ids`.
     """
@@ -51,7 +52,8 @@ def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
         engine=run.engine,
         subject="target_layer_ids",
         message=(
-            f"config.json names no target_layer_ids: {run.engine} picks {_picked(draft)}{_elsewhere(draft)}."
+            f"config.json names no target_layer_ids: {run.engine} picks {_picked(draft, conditions)}"
+            f"{_elsewhere(draft)}."
             f" {_width(draft)}"
         ),
         hint=_hint(draft),
@@ -59,15 +61,26 @@ def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
     )
 
 
-def _picked(draft: Draft) -> str:
-    depth = whole(draft.either("num_target_layers"))
+def _picked(draft: Draft, conditions: Conditions) -> str:
+    """The layers that it picks: of the target that it serves, whatever the config says of one."""
+    depth = _depth(conditions) or whole(draft.either("num_target_layers"))
     try:
-        parsed = dflash_config.parse(draft.config)
+        parsed = replace(dflash_config.parse(draft.config), num_target_layers=depth)
         ids = dflash_config.taps(parsed, draft.layers) if depth else None
     except Refused:
         ids = None
     spaced = f"{draft.layers} of them, spaced evenly over the target that it serves"
     return spaced if ids is None else f"{spaced}, {list(ids)} of {depth}"
+
+
+def _depth(conditions: Conditions) -> int | None:
+    """The depth of the target, None where none is named."""
+    if conditions.target is None:
+        return None
+    # Only here: an audit without a target does without.
+    from dflash_audit.diagnosis.with_target import depth
+
+    return depth(conditions.target)
 
 
 def _elsewhere(draft: Draft) -> str:

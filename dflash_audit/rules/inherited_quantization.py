@@ -47,15 +47,22 @@ def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iter
     if bare.skipped is not None or bare.quantization is not None or _fails(bare):
         return
     flag = f"--quantization {conditions.quantization}"
+    otherwise = _or_without(conditions)
     yield Finding(
         rule="inherited-quantization",
         severity="warning",
         engine=run.engine,
         subject=flag,
         message=f"The draft is dense and inherits {flag} from the server: without it {run.engine} serves it.",
-        hint="Start the server with --speculative-draft-model-quantization unquant.",
+        hint=f"Start the server with --speculative-draft-model-quantization unquant{otherwise}.",
         subjects=(flag,),
     )
+
+
+def _or_without(conditions: Conditions) -> str:
+    """A target that declares its quantization needs no flag for it."""
+    declared = None if conditions.target is None else conditions.target.quantization
+    return f", or without --quantization: the target's own config says {declared}" if declared else ""
 
 
 def _fails(run: EngineRun) -> bool:

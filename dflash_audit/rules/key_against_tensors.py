@@ -65,7 +65,7 @@ def _finding(draft: Draft, subject: Subject, wrong: list[Clue]) -> Finding:
         engine=draft.engine,
         subject=", ".join(paths),
         message=f"{facts}; config.json {_says(draft, wrong)}. {draft.engine} {subject.otherwise}.",
-        hint=f"Set {values} {place}{_untold(draft, subject)}.",
+        hint=f"Set {values} {place}{_untold(draft, subject)}{''.join(clue.besides for clue in wrong)}.",
         subjects=paths,
     )
 

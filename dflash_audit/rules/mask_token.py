@@ -26,15 +26,20 @@ mask_embedding.pt.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from dflash_audit.diagnosis.sglang_draft import Draft, read_draft, whole
-from dflash_audit.engine_run import EngineRun
+from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.finding import Finding
 from dflash_audit.sources.checkpoint import Checkpoint
 
+if TYPE_CHECKING:
+    from dflash_audit.target import Target
 
-def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
-    """One finding for an id that is missing or outside the vocabulary.
+
+def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iterator[Finding]:
+    """One finding for an id that is missing or outside the vocabulary: the target's, where one is named.
 
     Source: SGLang 0.5.23 `srt/speculative/dflash_worker_v2.py`, `_resolve_mask_token_id`;
     `srt/speculative/dspark_components/dspark_config.py`, `resolve_runtime_config`.
@@ -43,6 +48,7 @@ def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
     if draft is None:
         return
     token = _token(draft)
+    rows = None if conditions.target is None else _rows(conditions.target, draft)
     vocabulary = whole(draft.config.get("vocab_size")) if draft.given("vocab_size") else None
     if draft.dspark and token is None:
         yield _finding(
@@ -50,12 +56,29 @@ def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
             f"config.json gives no mask_token_id: {draft.engine} does not start with a DSpark draft that has"
             " none.",
         )
+    elif token is not None and rows is not None:
+        if token >= rows:
+            yield _beyond(draft, token, rows)
     elif token is not None and vocabulary is not None and token >= vocabulary:
         yield _finding(
             draft,
             f"mask_token_id is {token} and vocab_size {vocabulary}: with a target of this vocabulary"
             f" {draft.engine} would not start, for there is no such row.",
         )
+
+
+def _rows(target: "Target", draft: Draft) -> int | None:
+    """The ids that the engine takes: a DSpark worker asks for the rows of a padded embedding first.
+
+    Source: SGLang 0.5.23 `srt/speculative/dspark_components/dspark_worker_v2.py`.
+    """
+    return (target.number("padded_vocab_size") if draft.dspark else None) or target.vocab_size
+
+
+def _beyond(draft: Draft, token: int, rows: int) -> Finding:
+    told = f"mask_token_id is {token}, and the target's embedding has {rows} rows"
+    message = f"{told}: {draft.engine} does not start."
+    return replace(_finding(draft, message), severity="error")
 
 
 def _token(draft: Draft) -> int | None:

@@ -27,6 +27,7 @@ not those of the checkpoint.
 
 from collections.abc import Iterator
 
+from dflash_audit.diagnosis.scheme_sizes import scheme_hint
 from dflash_audit.diagnosis.stopped import elsewhere
 from dflash_audit.drops import owner
 from dflash_audit.engine_run import EngineRun
@@ -57,14 +58,17 @@ def _kind(plan: LoadPlan, tensor: str) -> str:
 
 def _finding(run: EngineRun, subject: str, names: tuple[str, ...], reason: str) -> Finding:
     message = f"{run.engine} stops while it loads: {reason.rstrip('.')}."
-    hint = elsewhere(run) or _hint(reason)
+    hint = elsewhere(run) or _hint(reason, names)
     return Finding("refused-load", "error", run.engine, subject, message, hint, names)
 
 
-def _hint(reason: str) -> str:
+def _hint(reason: str, names: tuple[str, ...]) -> str:
     if "whose parameters are" in reason:
         return "Make the ignore list and the targets of the quantization config say what is on disk."
     if "shape" in reason or "dimension" in reason:
+        scheme = scheme_hint(names)
+        if scheme is not None:
+            return scheme
         return "Set the sizes in config.json to those of the tensors, or export the tensors again."
     return (
         "Export the checkpoint again with all of its tensors, or mend the config key that the reason names."

@@ -27,7 +27,9 @@ tensors.
 """
 
 from collections.abc import Iterator
+from typing import Final
 
+from dflash_audit.diagnosis.scheme_sizes import scheme_hint
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
 from dflash_audit.fold import fold
@@ -51,9 +53,12 @@ def find(run: EngineRun) -> Iterator[Finding]:
             engine=run.engine,
             subject=subject,
             message=f"{first.took:,} numbers were {verb} the {first.slot.whole:,} that it holds, in silence.",
-            hint="Set the sizes in config.json (heads, head_dim, intermediate_size) to those of the tensors.",
+            hint=scheme_hint(names) or SIZES,
             subjects=names,
         )
+
+
+SIZES: Final = "Set the sizes in config.json (heads, head_dim, intermediate_size) to those of the tensors."
 
 
 def _by_design(plan: LoadPlan, resized: Resized) -> bool:

@@ -30,13 +30,14 @@ from collections import Counter
 from collections.abc import Iterator
 
 from dflash_audit.diagnosis.sglang_draft import Draft, read_draft, whole_list
-from dflash_audit.engine_run import EngineRun
+from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.finding import Finding, Severity
 from dflash_audit.sources.checkpoint import Checkpoint
 
 
-def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
-    """One finding for ids that repeat, one for ids out of order.
+def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iterator[Finding]:
+    """One finding for ids that repeat, one for ids out of order; a single one for ids that
+    the class of a named target refuses.
 
     Source: SGLang 0.5.23, every file of `srt/models/` with a `set_dflash_layers_to_capture` or a
     `set_dspark_layers_to_capture`: each layer is asked once whether it is among the ids, or they must be
@@ -47,6 +48,16 @@ def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
     if draft is None:
         return
     key, ids = _captured(draft)
+    if ids != sorted(set(ids)) and (name := _refusing(run, checkpoint, conditions)) is not None:
+        yield _finding(
+            draft,
+            "error",
+            key,
+            f"is {ids}, and the target's class {name} takes ids in ascending order alone, each once:"
+            f" {draft.engine} does not start",
+            "Name each layer once, in ascending order, the ones that the draft was trained on.",
+        )
+        return
     repeated = sorted(layer for layer, times in Counter(ids).items() if times > 1)
     built_for = len(draft.taps) if draft.taps else draft.layers
     if repeated and len(set(ids)) != built_for:
@@ -69,6 +80,17 @@ def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
             "Name the layers in ascending order; if the draft was trained on the order given, put the blocks"
             " of columns of fc.weight into ascending order too.",
         )
+
+
+def _refusing(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> str | None:
+    """The class of a named target that refuses such ids; None without one."""
+    if conditions.target is None:
+        return None
+    # Only here: an audit without a target does without.
+    from dflash_audit.diagnosis.with_target import read_pair, refuses_order
+
+    pair = read_pair(run, checkpoint, conditions)
+    return None if pair is None else refuses_order(pair, run)
 
 
 def _captured(draft: Draft) -> tuple[str, list[int]]:

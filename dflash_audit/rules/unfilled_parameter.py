@@ -27,6 +27,7 @@ Add the tensor under the name and in the layout that the engine expects, or chan
 engine expects what is there.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -57,9 +58,22 @@ def find(run: EngineRun) -> Iterator[Finding]:
         if module not in refused:
             groups.setdefault((pattern(module.name), shards), []).append(name)
     for (_, shards), names in groups.items():
-        hint = lost.get(run.plan.slots[names[0]].module.name) or HINT
+        hint = lost.get(run.plan.slots[names[0]].module.name) or _hint(run.plan, names[0])
         yield _finding(run, run.plan, names, shards, hint)
     yield from _half_filled(run, run.plan)
+
+
+ATTENTION_BIAS: Final = re.compile(r".*\.self_attn\.\w+\.bias")
+
+ZEROS: Final = (
+    "Add the tensor as zeros, which change nothing: the engine builds this bias by attention_bias, as those"
+    " that are there."
+)
+
+
+def _hint(plan: LoadPlan, name: str) -> str:
+    others = any(ATTENTION_BIAS.fullmatch(filled) for filled in plan.filled())
+    return ZEROS if others and ATTENTION_BIAS.fullmatch(name) else HINT
 
 
 def _half_filled(run: EngineRun, plan: LoadPlan) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from dflash_audit.errors import Unreadable
+from dflash_audit.errors import LFS_POINTER, Unreadable
 from dflash_audit.sources.remarks import Remark
 
 CONFIG: Final = "config.json"
@@ -156,9 +156,7 @@ def parse_object(raw: bytes, kind: str, file: str) -> dict[str, Any]:
     except RecursionError:
         raise Unreadable(kind, file, "nested too deep") from None
     except ValueError as e:
-        pointer = (
-            "a Git LFS pointer, not the file that it stands for" if raw.startswith(b"version ") else None
-        )
+        pointer = LFS_POINTER if raw.startswith(b"version ") else None
         raise Unreadable(kind, file, pointer or f"not JSON ({e})") from None
     if not isinstance(value, dict):
         raise Unreadable(kind, file, "not a JSON object")

@@ -17,7 +17,7 @@ from itertools import accumulate
 from typing import Any, Final, Never
 
 from dflash_audit.dtypes import BITS
-from dflash_audit.errors import Unreadable
+from dflash_audit.errors import LFS_POINTER, Unreadable
 
 PREFIX: Final = 8
 """Bytes in front of the header, which hold its length."""
@@ -68,7 +68,7 @@ def header_length(start: bytes, file_size: int, file: str) -> int:
     reason = None
     length = int.from_bytes(start[:PREFIX], "little")
     if start.startswith(b"version "):
-        reason = "a Git LFS pointer, not the file that it stands for"
+        reason = LFS_POINTER
     elif len(start) < PREFIX or file_size < PREFIX:
         reason = f"{file_size} bytes are too few for a safetensors file"
     elif length > MAX_HEADER:

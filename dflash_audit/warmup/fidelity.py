@@ -7,8 +7,7 @@ from typing import Final
 import torch
 
 from dflash_audit.forward import Forward
-from dflash_audit.loadplan import part
-from dflash_audit.tree import Module
+from dflash_audit.tree import FUSED, Module
 from dflash_audit.warmup.drift import drift
 from dflash_audit.warmup.reference import Inputs, Outputs, run
 from dflash_audit.warmup.result import Cosine, Drift, Fidelity, layer_of
@@ -101,10 +100,11 @@ def _compared(module: Module, own: Weights, other: Weights) -> tuple[list[Drift]
 
 
 def _matrices(module: Module) -> Iterator[tuple[str, int, int]]:
-    """(name, first row, rows) of each matrix fused in a linear of one rank."""
+    """(module on disk, first row, rows) of each matrix fused in a linear of one rank."""
     linear = module.linear
     assert linear is not None
-    names = [part(module.name, shard) for shard in module.shards] or [module.name]
+    above, dot, last = module.name.rpartition(".")
+    names = [f"{above}{dot}{shard}" for shard in FUSED.get(last, ())] or [module.name]
     start = 0
     for name, rows in zip(names, linear.output_partition_sizes, strict=True):
         yield name, start, rows

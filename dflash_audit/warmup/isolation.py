@@ -6,10 +6,12 @@ import selectors
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import IO, Final
 
 from dflash_audit.warmup.ending import death
@@ -32,6 +34,7 @@ def warm_up(job: Job, timeout: int, module: str = CHILD) -> WarmUp:
 
     When this returns, or raises (KeyboardInterrupt), nothing of the child is left.
     """
+    caches = _compile_caches()
     process = _start(module)
     talk = _Talk(process, pickle.dumps(job))
     try:
@@ -43,12 +46,20 @@ def warm_up(job: Job, timeout: int, module: str = CHILD) -> WarmUp:
             os.killpg(process.pid, signal.SIGKILL)
         _await_end(process)
         talk.close()
+        for made in _compile_caches() - caches:
+            with suppress(OSError):  # what something was compiled into stays
+                made.rmdir()
     if talk.heard.result is not None:
         return talk.heard.result
     code = -signal.SIGKILL if process.returncode is None else process.returncode
     died = death(talk.heard, talk.stderr, code, None if in_time else timeout)
     backend, device = talk.heard.running or (job.backend, job.device)
     return WarmUp(job.engine, backend, device, job.dtype, death=died)
+
+
+def _compile_caches() -> set[Path]:
+    """The folders for compiled code that torch makes in the temporary one as soon as it is imported."""
+    return set(Path(tempfile.gettempdir()).glob("torchinductor_*"))
 
 
 def _start(module: str) -> subprocess.Popen[bytes]:

@@ -81,6 +81,11 @@ class Memory:
         slot = self._plan.slots[name]
         return () if slot.parameter.defaulted or self._covered(slot) else (REST,)
 
+    def sources(self, name: str) -> Iterator[tuple[str, torch.Tensor]]:
+        """The tensors of the checkpoint out of which a parameter is filled: (name on disk, its numbers)."""
+        for tensor in dict.fromkeys(write.tensor for write in self._writes.get(name, ())):
+            yield tensor.name, self._files.read(tensor)
+
     def of_module(self, name: str) -> "Stored":
         """The parameters of the module of this full name."""
         own = self._plan.modules[name].parameters

@@ -1,5 +1,6 @@
 """A warm-up on the reference backend: the poisoned forward pass, and where its poison comes from."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import torch
@@ -14,7 +15,7 @@ from dflash_audit.warmup.reference import Inputs, random_inputs, run
 from dflash_audit.warmup.result import Fidelity, Source, WarmUp
 from dflash_audit.warmup.unpack import import_unpackers
 from dflash_audit.warmup.watch import Watch
-from dflash_audit.warmup.weights import Weights
+from dflash_audit.warmup.weights import Weights, is_finite
 from dflash_audit.warmup.yardstick import NO_YARDSTICK
 
 
@@ -62,9 +63,16 @@ def _sources(job: Job, weights: Weights, inputs: Inputs, tell: Teller) -> tuple[
     watch = Watch(tell, mend=True)
     run(job.forward, weights, inputs, watch)
     return tuple(
-        Source(module, stage, tuple(weights.unfilled(module)), tuple(weights.broken(module)))
+        Source(module, stage, tuple(weights.unfilled(module)), tuple(_broken(weights, module)))
         for module, stage in watch.sources.items()
     )
+
+
+def _broken(weights: Weights, module: str) -> Iterator[str]:
+    """The tensors on disk that fill a module with NaN or infinity; a parameter that a cast made so."""
+    for parameter in weights.broken(module):
+        stored = [name for name, numbers in weights.memory.sources(parameter) if not is_finite(numbers)]
+        yield from stored or [parameter]
 
 
 def _fidelity(against: Job, own: Passed, inputs: Inputs, tell: Teller) -> Fidelity:

@@ -32,8 +32,8 @@ class Source:
     """A module out of which non-finite numbers came although only finite ones went in.
 
     `unfilled` are the parameters, or `parameter[shard]`, that it reads and nothing
-    fills; `tensors` the parameters that the checkpoint itself filled with
-    non-finite numbers. With neither, its arithmetic left the dtype's range.
+    fills; `tensors` the tensors on disk that are not finite themselves (a parameter where
+    only its cast is not). With neither, its arithmetic left the dtype's range.
     """
 
     module: str
@@ -61,7 +61,7 @@ class Death:
 class Drift:
     """How far one matrix of a linear is from the same of the other draft.
 
-    `matrix` is the module, of a fused one with its shard. A kernel multiplies
+    `matrix` is the module on disk, of a fused one a shard's. A kernel multiplies
     `numbers` of so many `bits`, of which `width` in a row share a scale. `error` is
     the norm of the difference over that of the other. `gain` is the worst row's
     ratio of the two, `group` that of the worst group (both 1.0 where the scales

@@ -55,7 +55,7 @@ class Weights:
         """The parameters of a module that were read and that the checkpoint fills with NaN or infinity."""
         for name in self._read_of(module):
             numbers = self.memory.parameter(name)
-            if numbers.is_floating_point() and not self.memory.holes(name) and not _finite(numbers):
+            if numbers.is_floating_point() and not self.memory.holes(name) and not is_finite(numbers):
                 yield name
 
     def _read_of(self, module: str) -> Iterator[str]:
@@ -94,6 +94,7 @@ def _rows(module: Module, holes: set[Shard]) -> Iterator[tuple[int, int]]:
         start += rows
 
 
-def _finite(numbers: torch.Tensor) -> bool:
+def is_finite(numbers: torch.Tensor) -> bool:
+    """Whether a tensor of any dtype holds neither NaN nor infinity."""
     # torch has no isfinite for 8-bit floats, whose infinities and NaN float32 keeps.
     return bool(torch.isfinite(numbers.float()).all())

@@ -3,17 +3,21 @@
 import re
 from typing import Final
 
-from dflash_audit.usage import known
+from dflash_audit.usage import WrongUsage, known
 from dflash_audit.warmup.options import BACKENDS, DTYPES
 
 CUDA: Final = re.compile(r"cuda:(0|[1-9][0-9]{0,2})")
 """One card of several."""
 
+DEVICES: Final = ("auto", "cpu", "cuda", "cuda:N")
+
 
 def device(name: str) -> str:
     """The word as the warm-up knows it; raises WrongUsage, as the others here do."""
     name = name.lower()
-    return name if CUDA.fullmatch(name) else known(name, ("auto", "cpu", "cuda", "cuda:N"), "device")
+    if name in ("gpu", "nvidia"):
+        raise WrongUsage(f"{name} is no device. Did you mean cuda? Known: {', '.join(DEVICES)}.")
+    return name if CUDA.fullmatch(name) else known(name, DEVICES, "device")
 
 
 def dtype(name: str) -> str:

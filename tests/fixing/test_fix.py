@@ -21,6 +21,7 @@ from dflash_audit.repairs.edit import ABSENT
 
 DENSE = FIXTURES / "cases" / "dense-dflash2"
 NEXT = frozenset(("sglang-next",))
+GROUP = "quantization_config.config_groups.group_0"
 PATTERN = r"re:(.*\.)?"
 
 Edits = dict[str, Any]
@@ -32,13 +33,19 @@ MENDED: dict[str, Edits] = {
     "cases/dflash1-as-dflash2": {"architectures": ["DFlashDraftModel"]},
     "cases/dflash2-as-dflash1": {"architectures": ["DFlash2DraftModel"]},
     "cases/fp8-dynamic-bf16-weights": {"quantization_config": ABSENT},
+    "cases/layer-types-short": {"layer_types": ["sliding_attention"] * 2},
     "cases/kv-heads-wrong": {"num_key_value_heads": 2},
     "cases/mask-string": {"dflash_config.mask_token_id": 250},
     "cases/quant-empty": {"quantization_config": ABSENT},
     "cases/quant-unknown": {"quantization_config": ABSENT},
     "cases/selector-keys-lost": {"dflash_config.selector_rank": 16, "dflash_config.selector_top_k": 16},
     "cases/sliding-disabled": {"use_sliding_window": True},
+    "fuzz/fuzz-105": {"quantization_config.extra_config": {}},
     "fuzz/fuzz-47": {"intermediate_size": 256},
+    "regressions/ct-int8-static-inputs": {
+        f"{GROUP}.input_activations.strategy": "token",
+        f"{GROUP}.input_activations.dynamic": True,
+    },
     "regressions/head-dim-zero": {"head_dim": 32},
     "regressions/nemotron-aux-layers-text": {"eagle_aux_hidden_state_layer_ids": [2]},
     "regressions/rope-linear-integer-factor": {"rope_parameters.factor": 2.0},
@@ -70,7 +77,10 @@ SPELLED = (
     "cases/ct-ignore-gate-up-fused-spelling",
     "cases/ct-ignore-unanchored",
     "fuzz/fuzz-108",
+    "fuzz/fuzz-163",
+    "fuzz/fuzz-224",
     "published/qwen3.8-27b-dflash2-w4a16-fc16",
+    "random/laguna-w8a8-01",
     "rules/dead-target-entry/bad-path-of-a-model",
     "rules/dropped-tensor/bad-dense-and-not-ignored",
     "rules/undeclared-quantization/bad-w4a16",
@@ -95,7 +105,6 @@ BEYOND = (
     "cases/ct-dflash2-mxfp4a16_all",
     "cases/ct-dflash2-w8a16_q_only",
     "cases/domino-tensors-plain",
-    "cases/layer-types-short",
     "cases/missing-codebook",
     "cases/missing-norms",
     "cases/shape-q",
@@ -173,6 +182,17 @@ def test_what_no_config_mends(name: str, tmp_path: Path) -> None:
     fixed = mended(name, tmp_path)
     assert fixed.outcome in ("no-change", "not-enough")
     assert fixed.exit_code == 1
+
+
+def test_a_bias_that_the_same_key_builds_is_asked_for(tmp_path: Path) -> None:
+    """q, k and v have biases, o has none, and one key builds all: the audit and the repair say the same."""
+    fixed = mended("cases/bias-unannounced", tmp_path)
+    assert fixed.outcome == "not-enough" and fixed.after is not None
+    (left,) = (f for f in fixed.after.findings if f.engine == "sglang-next" and f.severity == "error")
+    assert left.subject == "layers.0-1.self_attn.o_proj.bias" and left.hint is not None
+    assert "as zeros, which change nothing" in left.hint
+    before = (f.hint or "" for f in fixed.before.findings if f.rule == "key-against-tensors")
+    assert all("add o_proj.bias to each layer, as zeros, which change nothing" in hint for hint in before)
 
 
 @pytest.mark.parametrize("name", HARMFUL)
@@ -319,6 +339,30 @@ def test_taps_that_the_other_list_tells(name: str, taps: list[int], tmp_path: Pa
 
 
 @pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("mended/cases--ct-ignore-unanchored", None),
+        ("mended/cases--ct-ignore-unanchored", "compressed_tensors"),
+        ("mended/cases--ct-ignore-unanchored", 7),
+        ("cases/fp8-block-qkv-kept", None),
+        ("cases/fp8-block-qkv-kept", "fp-8"),
+        ("cases/modelopt-nvfp4-config", "nvfp4"),
+    ],
+)
+def test_a_lost_quant_method_is_one_line(name: str, wrong: object, tmp_path: Path) -> None:
+    """Of a config that serves, the method alone is lost: it comes back, and nothing else changes."""
+    source = materialize(FIXTURES / name, tmp_path / "draft")
+    path = source / "config.json"
+    config = json.loads(path.read_text())
+    right = config["quantization_config"].pop("quant_method")
+    if wrong is not None:
+        config["quantization_config"]["quant_method"] = wrong
+    path.write_text(json.dumps(config, indent=1))
+    fixed = fix(Request(str(source), NEXT))
+    assert [(edit.key, edit.new) for edit in fixed.edits] == [("quantization_config.quant_method", right)]
+
+
+@pytest.mark.parametrize(
     ("key", "wrong"), [("num_bits", 8), ("group_size", 16), ("strategy", "channel"), ("symmetric", False)]
 )
 def test_a_wrong_key_of_the_scheme(key: str, wrong: object, tmp_path: Path) -> None:
@@ -333,6 +377,137 @@ def test_a_wrong_key_of_the_scheme(key: str, wrong: object, tmp_path: Path) -> N
     fixed = fix(Request(str(source), NEXT))
     assert fixed.outcome == "mended"
     assert {edit.path[-1]: edit.new for edit in fixed.edits} == {key: right}
+
+
+ACTIVATIONS = {"num_bits": 8, "type": "int", "symmetric": True, "strategy": "token", "dynamic": True}
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "wrong"),
+    [
+        ("mended/undeclared-quantization--bad-w4a16", "config_groups.group_0.input_activations", ACTIVATIONS),
+        ("mended/undeclared-quantization--bad-w4a16", "config_groups.group_0.weights.actorder", "group"),
+        (
+            "cases/ct-dflash2-fp8dyn_seed",
+            "sparsity_config",
+            {"format": "dense", "sparsity_structure": "2:4", "targets": ["Linear"]},
+        ),
+    ],
+)
+def test_what_the_engine_has_no_kernel_for(name: str, path: str, wrong: object, tmp_path: Path) -> None:
+    """Of a config that serves, one key asks for what is not stored: it goes, or says nothing."""
+    source = materialize(FIXTURES / name, tmp_path / "draft")
+    file = source / "config.json"
+    config = json.loads(file.read_text())
+    *above, key = path.split(".")
+    holder = config["quantization_config"]
+    for each in above:
+        holder = holder[each]
+    holder[key] = wrong
+    if key == "input_activations":
+        config["quantization_config"]["format"] = "int-quantized"
+    file.write_text(json.dumps(config, indent=1))
+    fixed = fix(Request(str(source), NEXT))
+    assert fixed.outcome in ("mended", "harmful")
+    told = {edit.key: edit.new for edit in fixed.edits}
+    assert told.pop(f"quantization_config.{path}") in (None, ABSENT)
+    assert told in ({}, {"quantization_config.format": "pack-quantized"})
+
+
+GONE = object()
+
+DAMAGED: list[tuple[str, str, object]] = [
+    ("cases/dense-dflash2", "model_type", GONE),
+    ("cases/dense-dflash2", "model_type", "qwen-3"),
+    ("cases/dense-dflash2", "hidden_act", "Silu"),
+    ("cases/dense-dflash2", "dtype", "torch.bfloat16x"),
+    ("cases/dense-dflash2", "rms_norm_eps", "1e-06"),
+    ("cases/dense-dflash2", "attention_bias", "false"),
+    ("cases/dense-dflash2", "rope_parameters.rope_type", "defualt"),
+    ("cases/dense-dflash2", "layer_types", ["sliding_atention", "sliding_attention"]),
+    ("cases/dense-dflash2", "num_hidden_layers", 4),
+    ("cases/dense-domino", "dflash_config.pure_draft_prefix_len", GONE),
+    ("cases/dense-lilicorr", "dflash_config.lilicorr_hidden_size", 128),
+    ("cases/dense-lilicorr", "dflash_config.lilicorr_num_layers", 3),
+    ("cases/dense-lilicorr", "dflash_config.lilicorr_mlp_ratio", 4.0),
+    ("cases/fp8-block-all", "quantization_config.weight_block_size", GONE),
+    ("cases/gptq-all", "quantization_config.bits", 8),
+    ("cases/gptq-all", "quantization_config.group_size", 32),
+    ("cases/gptq-all", "quantization_config.desc_act", GONE),
+    ("cases/gptq-all", "intermediate_size", 512),
+    ("cases/modelopt-nvfp4-config", "quantization_config.group_size", 32),
+    ("cases/modelopt-nvfp4-config", "quantization_config.quant_algo", GONE),
+    ("cases/modelopt-nvfp4-config", "intermediate_size", 512),
+    ("cases/ct-dflash2-fp8dyn_seed", "quantization_config.kv_cache_scheme", "fp8"),
+]
+
+
+@pytest.mark.parametrize(("name", "path", "wrong"), DAMAGED)
+def test_one_key_of_a_good_config(name: str, path: str, wrong: object, tmp_path: Path) -> None:
+    """Lost or set otherwise, it comes back as it was, and nothing else changes."""
+    source = materialize(FIXTURES / name, tmp_path / "draft")
+    file = source / "config.json"
+    config = json.loads(file.read_text())
+    *above, key = path.split(".")
+    holder = config
+    for each in above:
+        holder = holder[each]
+    right = holder.pop(key)
+    if wrong is not GONE:
+        holder[key] = wrong
+    file.write_text(json.dumps(config, indent=1))
+    fixed = fix(Request(str(source), NEXT))
+    assert fixed.outcome in ("mended", "harmful") and fixed.after is not None
+    # What is null and what is not there are one thing to the engine.
+    assert [(edit.key, None if edit.new is ABSENT else edit.new) for edit in fixed.edits] == [(path, right)]
+
+
+@pytest.mark.parametrize("key", ["config_groups", "config_groups.FP8_DYNAMIC"])
+def test_groups_that_are_lost_are_told_by_the_tensors(key: str, tmp_path: Path) -> None:
+    source = materialize(FIXTURES / "cases/ct-dflash2-fp8dyn_seed", tmp_path / "draft")
+    file = source / "config.json"
+    config = json.loads(file.read_text())
+    own = config["quantization_config"]
+    outer, _, inner = key.partition(".")
+    lost = own[outer].pop(inner) if inner else own.pop(outer)["FP8_DYNAMIC"]
+    file.write_text(json.dumps(config, indent=1))
+    fixed = fix(Request(str(source), NEXT))
+    assert fixed.outcome in ("mended", "harmful")
+    (group,) = json.loads(fixed.new)["quantization_config"]["config_groups"].values()
+    assert group["weights"]["strategy"] == lost["weights"]["strategy"]
+    assert {edit.path[1] for edit in fixed.edits} <= {"config_groups", "ignore"}
+
+
+def test_a_gptq_config_that_is_lost(tmp_path: Path) -> None:
+    """Bits and groups by the shapes; what no tensor tells is said to be a guess."""
+    source = materialize(FIXTURES / "cases/gptq-all", tmp_path / "draft")
+    file = source / "config.json"
+    config = json.loads(file.read_text())
+    lost = config.pop("quantization_config")
+    file.write_text(json.dumps(config, indent=1))
+    fixed = fix(Request(str(source), NEXT))
+    told = {edit.path[-1]: edit.new for edit in fixed.edits}
+    assert told == {key: lost[key] for key in ("quant_method", "bits", "group_size", "sym", "desc_act")}
+    assert {edit.path[-1] for edit in fixed.edits if edit.doubt} == {"sym", "desc_act"}
+
+
+def test_a_selector_without_its_top_k(tmp_path: Path) -> None:
+    """No tensor tells it: what every published draft has is offered, and said to be that."""
+    source = materialize(DENSE, tmp_path / "draft")
+    path = source / "config.json"
+    config = json.loads(path.read_text())
+    del config["dflash_config"]["selector_top_k"]
+    path.write_text(json.dumps(config, indent=1))
+    fixed = fix(Request(str(source), NEXT))
+    assert [(edit.key, edit.new) for edit in fixed.edits] == [("dflash_config.selector_top_k", 16)]
+    assert fixed.edits[0].doubt is not None
+
+
+def test_a_recipe_asks_for_no_scheme_that_is_refused(tmp_path: Path) -> None:
+    """MXFP4 is stored and has no scheme; and where no layer is left to quantize there is no recipe."""
+    fixed = mended("cases/ct-dflash2-mxfp4a16_all", tmp_path)
+    assert fixed.recipe is not None and not fixed.recipe.as_stored
+    assert '"type": "int"' in fixed.recipe.text
 
 
 def test_every_repair_has_a_line_in_the_docs() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fixing.fix_schema import valid, validator
 from materialize import materialize
 
 from dflash_audit.engines import ENGINES
@@ -26,7 +27,7 @@ def document(*words: str) -> dict[str, Any]:
     done = run(*words, "--json")
     said: dict[str, Any] = json.loads(done.stdout)
     assert done.returncode == said["exit_code"]
-    return said
+    return valid(said)
 
 
 @pytest.fixture
@@ -86,6 +87,51 @@ def test_json(draft: Path) -> None:
     assert said["written"] == {"backup": str(draft / "config.json.orig")}
 
 
+def test_a_change_that_costs_another_engine_is_written_where_that_is_accepted(tmp_path: Path) -> None:
+    """It serves the default engine, and the release would load what it refuses now."""
+    source = materialize(FIXTURES / "cases" / "ct-format-dense", tmp_path / "draft")
+    before = (source / "config.json").read_bytes()
+    shown = run(str(source))
+    told = " ".join(shown.stdout.split())
+    assert shown.returncode == 1
+    assert '"format": "pack-quantized"' in shown.stdout
+    assert "What it costs: sglang-0.5.23 then drops fc.{weight_packed,weight_scale,weight_shape}" in told
+    assert "--accept-loss" in told
+    refused = run(str(source), "--write")
+    assert (refused.returncode, (source / "config.json").read_bytes()) == (1, before)
+    assert "Not written:" in refused.stdout
+    said = document(str(source), "--write", "--accept-loss")
+    assert (said["outcome"], said["exit_code"]) == ("harmful", 0)
+    assert said["written"] == {"backup": str(source / "config.json.orig")}
+    assert document(str(source))["outcome"] == "nothing-to-mend"
+
+
+def test_the_schema_takes_no_key_that_it_does_not_know(draft: Path) -> None:
+    said = document(str(draft))
+    for broken in (
+        {**said, "more": 1},
+        {key: value for key, value in said.items() if key != "harms"},
+        {**said, "edits": [{**said["edits"][0], "doubts": None}]},
+        {**said, "edits": [{"path": ["x"], "why": "", "doubt": None}]},
+        {**said, "outcome": "fixed"},
+        {**said, "before": {"sglang-next": "passes"}},
+    ):
+        assert not validator().is_valid(broken)
+
+
+def test_the_verdicts_fit_a_narrow_screen(tmp_path: Path) -> None:
+    """One line an engine, those that decide first."""
+    source = materialize(FIXTURES / "cases" / "ct-dflash2-w8a16_seed", tmp_path / "draft")
+    path = source / "config.json"
+    path.write_text(path.read_text().replace('"compressed-tensors"', '"compressed_tensors"'))
+    environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1"}
+    command = [sys.executable, "-m", "dflash_audit", "fix", str(source)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    rows = [line.split("  ") for line in done.stdout.splitlines() if line.startswith("  sglang-")][:2]
+    assert [row[1] for row in rows] == ["sglang-next", "sglang-0.5.23"]
+    assert rows[1][-1].strip() == "(does not count)"
+
+
 def test_what_no_change_helps_exits_1_and_is_not_written(tmp_path: Path) -> None:
     source = materialize(FIXTURES / "cases" / "ct-dflash2-w8a16_seed", tmp_path / "draft")
     done = run(str(source), "--engine", "sglang-0.5.23", "--write")
@@ -119,6 +165,7 @@ def test_a_file_of_the_hubs_cache_exits_3(tmp_path: Path) -> None:
     assert "Hub's cache" in done.stderr and done.stderr.count("\n") == 1
     assert ADDED.strip() in done.stdout or "use_sliding_window" in done.stdout
     assert not (source / "config.json.orig").exists()
+    assert "Not written: " in " ".join(done.stdout.split())
 
 
 def test_hostile_names_reach_no_terminal(tmp_path: Path) -> None:

@@ -18,7 +18,9 @@ from dflash_audit.formats import render
 from dflash_audit.formats.screen import Screen
 from dflash_audit.judge import judge
 from dflash_audit.report import Report
-from dflash_audit.sources.checkpoint import Origin
+from dflash_audit.sources.checkpoint import Origin, Tensor
+from dflash_audit.sources.target_files import TargetFiles
+from dflash_audit.target import Target
 from dflash_audit.warmup.result_json import from_dict
 
 SEED: Final = FIXTURES / "seed-w8a16"
@@ -102,7 +104,21 @@ def of(*findings: Finding) -> Report:
 
 
 def hostile() -> Report:
-    """Every hostile name in all that a finding has of a checkpoint."""
+    """Every hostile name in all that a finding has of a checkpoint, and in all that is told of a target."""
+    return replace(_hostile_findings(), conditions=Conditions(target=hostile_target()))
+
+
+def hostile_target() -> Target:
+    config = {
+        "architectures": [*HOSTILE],
+        "model_type": "".join(HOSTILE[:-1]),
+        "quantization_config": {"quant_method": " ".join(HOSTILE)},
+    }
+    tensors = tuple(Tensor(f"{name}.lm_head.weight", "BF16", (1, 1), name) for name in HOSTILE)
+    return Target(TargetFiles(Origin("local", " ".join(HOSTILE)), config, None, tensors, 0))
+
+
+def _hostile_findings() -> Report:
     return of(
         *(
             Finding(

@@ -17,6 +17,7 @@ from warmup.jobs import CHILD
 from dflash_audit.errors import Unreadable
 from dflash_audit.sources.hub_download import download
 from dflash_audit.sources.local_copy import local_copy
+from dflash_audit.sources.progress import SHOWN
 from dflash_audit.sources.source import read_source
 
 NAME = "org/draft"
@@ -47,7 +48,9 @@ def test_exactly_what_is_needed(hub: FakeHub, tmp_path: Path, capsys: pytest.Cap
     commit = hub.repo(NAME, files).refs["main"]
     checkpoint = read_source(NAME, None)
     checkpoint.json_files.get("hf_quant_config.json")
+    token = SHOWN.set(True)
     folder = download(checkpoint)
+    SHOWN.reset(token)
     assert folder.name == commit
     assert {path.name for path in folder.iterdir()} == {
         "config.json", "hf_quant_config.json", INDEX, *(file.name for file in checkpoint.files)

@@ -46,12 +46,21 @@ class Case:
         return Conditions(tp=int(given.get("--tp", 1)), quantization=given.get("--quantization"))
 
     def report(
-        self, scratch: Path, gating: frozenset[str] = frozenset(ENGINES), capability: int = 90
+        self,
+        scratch: Path,
+        gating: frozenset[str] = frozenset(ENGINES),
+        *,
+        target: Path | None = None,
+        **changed: Any,
     ) -> dict[str, Any]:
-        """The JSON report of an audit of the case, every engine gating unless others are named."""
+        """The JSON report of an audit of the case, every engine gating unless others are named.
+
+        `target` is the folder of one, `changed` are conditions that take the place of the case's.
+        """
         source = materialize(self.folder, scratch)
-        conditions = replace(self.conditions, capability=capability)
-        return document(audit(Request(str(source), gating, conditions)))
+        conditions = replace(self.conditions, **changed)
+        served_with = None if target is None else str(target)
+        return document(audit(Request(str(source), gating, conditions, target=served_with)))
 
 
 def recorded(*groups: str) -> list[Case]:

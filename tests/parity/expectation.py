@@ -14,7 +14,16 @@ FUSED = {"q_proj": "qkv_proj", "k_proj": "qkv_proj", "v_proj": "qkv_proj"} | {
 }
 DENSE = ("float16", "bfloat16", "float32", "float64")
 AFTER_THE_LOAD = frozenset(
-    ("head-groups", "kernel-limit", "nemotron-near-miss", "nvfp4-on-marlin", "old-card", "tap-order")
+    (
+        "broken-number",
+        "broken-number",
+        "head-groups",
+        "kernel-limit",
+        "nemotron-near-miss",
+        "nvfp4-on-marlin",
+        "old-card",
+        "tap-order",
+    )
 )
 """Rules that err on what shows only after the load, where a record ends."""
 

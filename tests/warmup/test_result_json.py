@@ -13,7 +13,7 @@ FIDELITY = Fidelity(
     against="org/original",
     drifts=(
         Drift("fc", "int", 8, 128, error=0.1, gain=0.5, group=1.5, shift=-0.25),
-        Drift("layers.0.mlp.gate_up_proj[0]", "float", 16, 64, error=0.0, gain=1.0, group=1.0, shift=0.0),
+        Drift("layers.0.mlp.gate_proj", "float", 16, 64, error=0.0, gain=1.0, group=1.0, shift=0.0),
     ),
     cosines=(Cosine("context", 0.75, 0.5, 0.8), Cosine("norm", 1.0, 1.0, 1.0)),
     first=0.5,

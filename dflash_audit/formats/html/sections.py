@@ -13,6 +13,7 @@ from dflash_audit.formats.html.cells import Box
 from dflash_audit.formats.html.markup import Markup, element, joined
 from dflash_audit.formats.html.states import STATES
 from dflash_audit.formats.told import Told, steps
+from dflash_audit.ranks import listed
 from dflash_audit.report import Report
 from dflash_audit.verdict import Verdict
 
@@ -90,15 +91,17 @@ def _why(report: Report, run: EngineRun) -> str:
     """What stops it, or the first of what is found."""
     if run.skipped is not None:
         return run.skipped
+    at = report.held_at(run)
+    told = f"with {listed(at)}, " if at else ""
     if run.refusal is not None:
-        return f"stops at {run.refusal.stage.replace('_', ' ')}: {run.refusal.reason}"
+        return f"{told}stops at {run.refusal.stage.replace('_', ' ')}: {run.refusal.reason}"
     wanted = {"fail": "error", "warn": "warning"}.get(report.verdict(run))
     found = [finding for finding in report.of_engine(run.engine) if finding.severity == wanted]
     if not found:
         return ""
     # What is let pass is the cause only where nothing else is.
     cause = min(found, key=lambda finding: finding.waived is not None)
-    return f"{cause.rule}: {cause.subject}" + (f" ({cause.waived})" if cause.waived else "")
+    return f"{told}{cause.rule}: {cause.subject}" + (f" ({cause.waived})" if cause.waived else "")
 
 
 def next_steps(report: Report, told: Sequence[Told]) -> Markup:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from dflash_audit.byte_count import byte_count
 from dflash_audit.formats.html.markup import Markup, element, joined
+from dflash_audit.formats.warmup_text import against
 
 if TYPE_CHECKING:
     from dflash_audit.warmup.result import Death, Stage, Verdict, WarmUp
@@ -42,7 +43,7 @@ def _warmup(warmup: "WarmUp") -> Markup:
 
 def _told(warmup: "WarmUp") -> Iterator[str]:
     if warmup.skipped is not None:
-        yield warmup.skipped
+        yield f"Nothing was run, so nothing is known of its numbers: {warmup.skipped}"
         return
     seconds = sum(stage.seconds for stage in warmup.stages)
     peak = f", at most {byte_count(warmup.peak_bytes)}" if warmup.peak_bytes is not None else ""
@@ -52,6 +53,8 @@ def _told(warmup: "WarmUp") -> Iterator[str]:
     for source in warmup.sources:
         reads = ", ".join((*source.unfilled, *source.tensors)) or "finite numbers only"
         yield f"they come out of {source.module} in the stage {source.stage}, which reads {reads}"
+    if warmup.fidelity is not None:
+        yield from against(warmup.fidelity)
     for name, at, rows in warmup.out_of_range:
         yield f"the id {at:,} indexes past {name}, which has {rows:,} rows"
     if warmup.provoked is not None:
