@@ -15,13 +15,14 @@ FUSED = {"q_proj": "qkv_proj", "k_proj": "qkv_proj", "v_proj": "qkv_proj"} | {
 DENSE = ("float16", "bfloat16", "float32", "float64")
 AFTER_THE_LOAD = frozenset(
     (
-        "broken-number",
+        "absent-head",
         "broken-number",
         "head-groups",
         "kernel-limit",
         "nemotron-near-miss",
         "nvfp4-on-marlin",
         "old-card",
+        "refused-start",
         "tap-order",
     )
 )
@@ -84,7 +85,7 @@ def odd_sizes(record: Record) -> Iterator[str]:
     for entry in record["wrong_size"]:
         name, holds, took = entry["parameter"], entry["holds"], entry["took"]
         scale_of_all_shards = took == 1 and holds in (2, 3) and "scale" in name
-        padded = classes[name] == "VocabParallelEmbedding"
+        padded = classes[name] in ("VocabParallelEmbedding", "ParallelLMHead")
         if name not in unfilled and not (scale_of_all_shards or padded or name.endswith("g_idx")):
             yield name
 
