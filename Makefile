@@ -6,7 +6,7 @@ SGLANG_PYTHON ?=
 # The torch of the warm-up's tests: one that is known to pass, for CI alone. The extra itself pins none.
 TORCH ?= torch==2.13.0
 
-.PHONY: audit test test-warmup lint format bench bench-sweep constraints selfcheck records clean
+.PHONY: audit test test-warmup lint format bench bench-load bench-sweep constraints fuzz selfcheck records clean
 .DELETE_ON_ERROR:
 
 audit: $(VENV)/.audit
@@ -42,6 +42,16 @@ constraints:
 bench-sweep: $(VENV)/.audit
 	$(VENV)/bin/python scripts/bench_sweep.py
 
+bench-load: $(VENV)/.test
+	$(VENV)/bin/python -m pip install --quiet numpy
+	$(VENV)/bin/python scripts/bench_load.py $(if $(SGLANG_PYTHON),--sglang-python $(SGLANG_PYTHON))
+
+# So many seconds for each target. atheris 3 has wheels for CPython 3.11 to 3.13 on Linux.
+FUZZ_SECONDS ?= 60
+fuzz: $(VENV)-fuzz/.test
+	for name in header index matcher checkpoint; do \
+	  PYTHONPATH=. $(VENV)-fuzz/bin/python -m fuzzing.run $$name $(FUZZ_SECONDS) || exit 1; done
+
 selfcheck:
 	PYTHONPATH=. $(or $(SGLANG_PYTHON),$(error give SGLANG_PYTHON=…, a Python that holds sglang)) -m dflash_audit selfcheck
 
@@ -52,9 +62,9 @@ records:
 	$(SGLANG_PYTHON) scripts/record_unpacked.py fixtures/unpacked
 
 clean:
-	rm -rf $(VENV) $(VENV)-warmup .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-warmup $(VENV)-fuzz .hypothesis .mypy_cache .pytest_cache .ruff_cache
 
-$(VENV)/bin/python $(VENV)-warmup/bin/python: %/bin/python:
+$(VENV)/bin/python $(VENV)-warmup/bin/python $(VENV)-fuzz/bin/python: %/bin/python:
 	$(PYTHON) -m venv $*
 
 $(VENV)/.audit: pyproject.toml | $(VENV)/bin/python
@@ -63,6 +73,10 @@ $(VENV)/.audit: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/.test $(VENV)/.lint: $(VENV)/.%: pyproject.toml | $(VENV)/bin/python
 	$(VENV)/bin/python -m pip install --quiet --editable '.[$*]'
+	touch $@
+
+$(VENV)-fuzz/.test: pyproject.toml | $(VENV)-fuzz/bin/python
+	$(VENV)-fuzz/bin/python -m pip install --quiet --editable '.[test]' 'atheris>=3,<4'
 	touch $@
 
 $(VENV)-warmup/.test: pyproject.toml | $(VENV)-warmup/bin/python

@@ -4,6 +4,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from dflash_audit.bounded_match import own_budget
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.engines import DEFAULT, ENGINES, LIVE, engine
 from dflash_audit.errors import Unreadable
@@ -46,6 +47,17 @@ class Request:
 
 def audit(request: Request) -> Report:
     """Audit one checkpoint. What keeps it from being read, or from being run, is the report's `error`."""
+    try:
+        with own_budget():
+            return _audit(request)
+    except (MemoryError, RecursionError) as error:
+        # Whatever holds so much or is so deep: the limits of the readers leave no draft that is.
+        told = "nested too deep" if isinstance(error, RecursionError) else "more than there is memory for"
+        unreadable = Unreadable("too-large", request.source, told)
+        return Report(origin(request.source, request.revision), error=unreadable)
+
+
+def _audit(request: Request) -> Report:
     try:
         checkpoint, conditions = _read(request)
         runs = _replay(checkpoint, conditions, request.gating)

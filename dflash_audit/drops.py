@@ -104,6 +104,10 @@ def _lost(plan: LoadPlan | None) -> Iterator[Tensor]:
             yield tensor
 
 
+FUSED_OF: Final = {shard: fused for fused, shards in FUSED.items() for shard in shards}
+"""Name of a shard -> that of the module it is fused into."""
+
+
 def owner(modules: Mapping[str, Module], name: str) -> Module | None:
     """The draft's module that a checkpoint name is for, fused ones under their shards' names."""
     plain = name.removeprefix("model.").rpartition(".")[0]
@@ -111,8 +115,8 @@ def owner(modules: Mapping[str, Module], name: str) -> Module | None:
         return None
     for module in (plain, f"model.{plain}"):
         head, _, last = module.rpartition(".")
-        fused = next((f"{head}.{fused}" for fused, shards in FUSED.items() if last in shards), module)
-        found = modules.get(fused) or modules.get(module)
+        fused = FUSED_OF.get(last)
+        found = (modules.get(f"{head}.{fused}") if fused else None) or modules.get(module)
         if found is not None:
             return found
     return None

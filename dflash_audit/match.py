@@ -3,21 +3,27 @@
 Each quantization method combines these primitives in its own way.
 """
 
-import re
+from dflash_audit.bounded_match import NotAPattern, Runaway, Spent, bounded_match
+from dflash_audit.refusal import Endless, NoPattern, NotModelled
 
-from dflash_audit.refusal import Refused
 
-
-def regex(pattern: str, name: str) -> bool:
-    """Whether `pattern` matches at the start of `name` (`re.match`).
+def regex(pattern: str, name: str, whole: bool = False) -> bool:
+    """Whether `pattern` matches at the start of `name` (`re.match`), or with `whole` all of it.
 
     Raises:
-        Refused: the pattern does not compile; an engine dies on it as Python does.
+        NoPattern: it does not compile; an engine dies on it as Python does.
+        Endless: the match takes too long, as it does in an engine.
+        NotModelled: all matches together take too long for an audit.
     """
     try:
-        return re.match(pattern, name) is not None
-    except (re.error, OverflowError, RecursionError) as error:
-        raise Refused(f"the pattern {pattern!r} is not a regular expression: {error}") from error
+        return bounded_match(pattern, name, whole)
+    except NotAPattern as error:
+        told = f"the pattern {pattern!r} is not a regular expression: {error}"
+        raise NoPattern(told, error.syntax) from error
+    except Runaway:
+        raise Endless(pattern, name) from None
+    except Spent:
+        raise NotModelled("the patterns of the quantization config take too long to match") from None
 
 
 def exact_or_regex(entry: str, name: str) -> bool:

@@ -57,7 +57,7 @@ def main() -> None:
         draft = materialize(LAYOUT, Path(scratch) / "draft")
         echo, header = _script(scratch, "echo", ECHO), _script(scratch, "header", HEADER)
         audit = [str(Path(sys.executable).with_name("dflash-audit"))]
-        costs = _in_turn(
+        costs = in_turn(
             {
                 "a typer program that prints its argument": [sys.executable, echo, "word"],
                 "`dflash-audit DIR --json`": [*audit, str(draft), "--json"],
@@ -77,7 +77,7 @@ def main() -> None:
                 "SGLang 0.5.23 itself: import, build, load": [*record, _copy(LAYOUT, scratch)],
                 "SGLang 0.5.23 itself, on a toy of the same class": [*record, _copy(TOY, scratch)],
             }
-            costs |= _in_turn(real, ENGINE_RUNS)
+            costs |= in_turn(real, ENGINE_RUNS)
     _print(costs, given.runs)
 
 
@@ -94,7 +94,7 @@ def _copy(case: Path, scratch: str) -> str:
     return str(folder)
 
 
-def _in_turn(commands: Mapping[str, Sequence[str]], runs: int) -> dict[str, list[Cost]]:
+def in_turn(commands: Mapping[str, Sequence[str]], runs: int) -> dict[str, list[Cost]]:
     costs: dict[str, list[Cost]] = {name: [] for name in commands}
     for number in range(runs + 1):
         for name, command in commands.items():

@@ -192,7 +192,7 @@ def test_config_as_python_reads_it(tmp_path: Path) -> None:
         ({"weight_map": ["model.safetensors"]}, "bad-index"),
         (index_of("model.safetensors", 1), "bad-index"),
         (index_of("model.safetensors", "gone.safetensors"), "missing-shard"),
-        (index_of("model.safetensors", "a\0b"), "missing-shard"),
+        (index_of("model.safetensors", "a\0b"), "bad-index"),
         ({"weight_map": {}}, "no-safetensors"),
         (index_of("config.json"), "no-safetensors"),
         (index_of("./model.safetensors"), "no-safetensors"),

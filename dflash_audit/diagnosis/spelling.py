@@ -26,6 +26,9 @@ from dflash_audit.fold import title
 from dflash_audit.quantization.config import QuantConfig
 from dflash_audit.sources.checkpoint import Checkpoint
 
+MOST_TRIED: Final = 60
+"""So many changes of a list are each tried without the others, which is a replay of every engine."""
+
 
 @dataclass(frozen=True, slots=True)
 class Names:
@@ -207,7 +210,9 @@ def _otherwise(run: EngineRun) -> str:
 
 
 def _fewest(draft: Draft, best: Spelling) -> Spelling:
-    """The same without the additions and removals that no engine needs."""
+    """The same without the additions and removals that no engine needs, unless they are too many to try."""
+    if len(best.words) + len(best.removed) > MOST_TRIED:
+        return best
     for word in best.words:
         words = tuple(other for other in best.words if other != word)
         best = _better(best, _replayed(draft, words, best.removed, best.all_linear))

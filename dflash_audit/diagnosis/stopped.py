@@ -9,8 +9,8 @@ from dflash_audit.refusal import Stage
 
 def stopped(run: EngineRun, stage: Stage, rule: str, subject: str, hint: str) -> Iterator[Finding]:
     """One finding if the engine stops at `stage`: what it says there, and what to do."""
-    if run.refusal is None or run.refusal.stage != stage:
-        return
+    if run.refusal is None or run.refusal.stage != stage or run.refusal.pattern is not None:
+        return  # where it hangs in a pattern, endless-pattern says so
     message = f"{run.engine} does not start with this draft: {run.refusal.reason.rstrip('.')}."
     yield Finding(rule, "error", run.engine, subject, message, elsewhere(run) or hint, (subject,))
 

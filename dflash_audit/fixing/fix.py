@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Literal
 
 from dflash_audit.auditing import Request, audit
+from dflash_audit.bounded_match import own_budget
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.engines import ENGINES, LIVE, engine
 from dflash_audit.errors import Unreadable
@@ -99,7 +100,8 @@ def fix(request: Request, accept_loss: bool = False) -> Fix:
     if not any(before.verdict(run) == "fail" for run in before.runs if run.engine in before.gating):
         return Fix("nothing-to-mend", before)
     try:
-        return replace(_mend(request, before, before.checkpoint), accepted=accept_loss)
+        with own_budget():
+            return replace(_mend(request, before, before.checkpoint), accepted=accept_loss)
     except Unreadable as error:
         return Fix("no-change", before, error=error)
 

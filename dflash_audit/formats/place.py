@@ -18,7 +18,13 @@ ROOTS: Final = ("GITHUB_WORKSPACE", "CI_PROJECT_DIR")
 """Where GitHub and GitLab say that the checkout is, to which they take paths as relative; else it is here."""
 
 OF_QUANTIZATION: Final = frozenset(
-    ("refused-quantization", "dead-ignore-entry", "wrong-ignore-entry", "unread-ignore-list")
+    (
+        "refused-quantization",
+        "dead-ignore-entry",
+        "wrong-ignore-entry",
+        "unread-ignore-list",
+        "endless-pattern",
+    )
 )
 """Rules whose subjects stand in the quantization config, wherever that is."""
 

@@ -41,6 +41,8 @@ def _run(report: Report) -> dict[str, Any]:
     rules = _rules(report)
     index = {rule["id"]: number for number, rule in enumerate(rules)}
     prints = fingerprints(report.findings, places.name)
+    # Where one result of a run says what lets it pass, all of them must.
+    suppressed = any(finding.waived is not None for finding in report.findings)
     return {
         "tool": {
             "driver": {
@@ -54,6 +56,7 @@ def _run(report: Report) -> dict[str, Any]:
         "invocations": [_invocation(report)],
         "results": [
             _result(report, finding, places, index[finding.rule], known)
+            | (_suppressions(finding) if suppressed else {})
             for finding, known in zip(report.findings, prints, strict=True)
         ],
         "columnKind": "utf16CodeUnits",
@@ -134,14 +137,11 @@ def _result(report: Report, finding: Finding, places: Places, rule: int, known: 
         # GitHub goes by the first name alone.
         "partialFingerprints": {"primaryLocationLineHash": known, "dflashAudit/v1": known},
         "properties": {"engine": finding.engine, "severity": finding.severity, "count": finding.count},
-        **_suppressions(report, finding),
     }
 
 
-def _suppressions(report: Report, finding: Finding) -> dict[str, Any]:
-    """What lets a finding pass; where one of a run has such a key, all of them must."""
-    if all(each.waived is None for each in report.findings):
-        return {}
+def _suppressions(finding: Finding) -> dict[str, Any]:
+    """What lets a finding pass."""
     why = finding.waived and SUPPRESSIONS[finding.waived]
     return {"suppressions": [{"kind": "external", "justification": why}] if why else []}
 

@@ -48,8 +48,13 @@ PRIVATE: Final = ("_attn_implementation_internal", "_experts_implementation_inte
 TEXT_CONFIG_NAMES: Final = ("decoder", "generator", "text_config")
 """Where `get_text_config(decoder=True)` looks for the decoder of a composite config."""
 
-LONGEST: Final = 10_000_000
+LONGEST: Final = 100_000
 """Most layers or labels that are listed here: the engine would list any number."""
+
+TOO_DEEP: Final = 10**8
+"""Layers for which no card has the room, whatever their size: a layer has eight parameters at least, and
+torch takes 512 bytes for the smallest (`CUDACachingAllocator.cpp`, `kMinBlockSize`), which makes 400 GB."""
+
 
 BASE: Final = Behaviour(validate_layer_types=layer_types.validate_with_mtp)
 """PreTrainedConfig itself, with SGLang's patch of its layer check."""
@@ -73,6 +78,8 @@ def complete(config: ConfigObject, behaviour: Behaviour) -> None:
         raise NotModelled(f"config keys that hide a method of the config class: {', '.join(sorted(hidden))}")
     for name in ("num_hidden_layers", "num_labels"):
         count = config.extra.get(name, config.get(name, None))
+        if isinstance(count, int) and name == "num_hidden_layers" and count >= TOO_DEEP:
+            raise Refused(f"num_hidden_layers={count}: the smallest layers are more than any card holds")
         if isinstance(count, int) and count > LONGEST:
             raise NotModelled(f"{name}={count}: too many to list")
     with replayed("the config class cannot use the config"):

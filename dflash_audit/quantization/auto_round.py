@@ -4,17 +4,17 @@ Source: SGLang 0.5.23 `srt/layers/quantization/auto_round.py` (`AutoRoundConfig`
 It takes no `packed_modules_mapping`, so a fused layer goes by its own name alone.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from dflash_audit import match
 from dflash_audit.quantization import awq, gptq, marlin
 from dflash_audit.quantization.config import Surroundings
 from dflash_audit.quantization.fp8 import require_capability
 from dflash_audit.quantization.keys import optional, required
 from dflash_audit.quantization.unquantized import dense_linear
-from dflash_audit.refusal import Refused
+from dflash_audit.refusal import NoPattern, Refused
 from dflash_audit.tree import Linear, Scheme
 
 MIN_CAPABILITY: Final = 60
@@ -207,6 +207,8 @@ def _matches(pattern: str, name: str) -> bool:
     if REGEX_CHARACTERS.isdisjoint(pattern):
         return False
     try:
-        return re.fullmatch(pattern, name) is not None
-    except re.error:
-        return False
+        return match.regex(pattern, name, whole=True)
+    except NoPattern as error:
+        if error.syntax:
+            return False
+        raise

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from dflash_audit.match import regex
 from dflash_audit.quantization.config import QuantConfig, Surroundings
 from dflash_audit.quantization.fp8 import (
     Fp8Weights,
@@ -319,11 +320,8 @@ def fits(pattern: object, name: str) -> bool:
         raise Refused(f"a module's name was expected in an exclude list, not {pattern!r}")
     if _NOT_A_GLOB.search(pattern):
         raise NotModelled(f"the exclude list's pattern {pattern!r} in the dialect of `regex`")
-    try:
-        compiled = re.compile(pattern.replace(".", r"\.").replace("*", ".*"))
-    except re.error as error:
-        raise Refused(f"the exclude list's {pattern!r} is no pattern: {error}") from error
-    return any(compiled.fullmatch(part) for part in (name, *name.split(".")))
+    expression = pattern.replace(".", r"\.").replace("*", ".*")
+    return any(regex(expression, part, whole=True) for part in (name, *name.split(".")))
 
 
 def _dense() -> OnlineNvFp4:

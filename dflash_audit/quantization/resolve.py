@@ -72,6 +72,9 @@ MODELOPT_ALGORITHMS: Final[Mapping[str, str]] = {
 }
 """Source: SGLang 0.5.23 `srt/layers/modelopt_utils.py`."""
 
+MOST_ENTRIES: Final = 20_000
+"""Longest list of layers that is replayed: each layer of the draft is looked up in it entry by entry."""
+
 Origin = Literal["config.json", "hf_quant_config.json"]
 
 
@@ -316,10 +319,25 @@ def read_config(
         raise NotModelled(f"The quantization method {method} is not modelled.")
     config = _for_method(settled.config, surroundings.draft)
     if config is not None and not (method == "modelopt_mixed" and _lacks_layers_or_cache(config)):
-        return reader(method)(config, surroundings)
+        return _read(method, config, surroundings)
     if method in CONFIG_FILES:
         return _from_file(method, surroundings, json_files)
     return _from_nothing(method, surroundings)
+
+
+def _read(method: str, config: Mapping[str, Any], surroundings: Surroundings) -> QuantConfig:
+    longest = _longest(config)
+    if longest > MOST_ENTRIES:
+        raise NotModelled(f"a quantization config with {longest} entries in one list is not replayed")
+    return reader(method)(config, surroundings)
+
+
+def _longest(value: Any) -> int:
+    """Most entries of a list or an object, the value itself or one in it."""
+    if not isinstance(value, list | Mapping):
+        return 0
+    inner = value.values() if isinstance(value, Mapping) else value
+    return max(len(value), max(map(_longest, inner), default=0))
 
 
 def _for_method(own: Mapping[str, Any] | None, draft: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -361,7 +379,7 @@ def _from_file(method: str, surroundings: Surroundings, json_files: Mapping[str,
         raise Refused(f"Found multiple config files for {method}: {', '.join(found)}.")
     config = _object(json_files[found[0]], found[0])
     as_method = _modelopt_reader(method, config, surroundings.draft) if "modelopt" in method else method
-    return None if as_method is None else reader(as_method)(config, surroundings)
+    return None if as_method is None else _read(as_method, config, surroundings)
 
 
 def _modelopt_reader(method: str, config: Mapping[str, Any], draft: Mapping[str, Any]) -> str | None:

@@ -16,6 +16,7 @@ ENGINE_RULES: Final = (
     "unknown-class",
     "refused-quantization",
     "refused-build",
+    "endless-pattern",
     "refused-load",
     "dropped-tensor",
     "unfilled-parameter",

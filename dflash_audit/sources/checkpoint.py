@@ -17,6 +17,9 @@ CONFIG: Final = "config.json"
 MAX_JSON: Final = 32 * 2**20
 """Most bytes of a JSON file that is read: the index of 100,000 tensors is a third of it."""
 
+MAX_NESTING: Final = 100
+"""Deepest JSON of a config. Python copies and prints some 300 levels before it gives up; a config has ten."""
+
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
@@ -94,7 +97,7 @@ class JsonFiles(Mapping[str, dict[str, Any]]):
         if name not in self._content:
             self._content[name] = self._read(name)
         # Parsed anew each time: what an engine does to it is not seen by the next.
-        return parse_object(self._content[name], "bad-json", f"{self._source}/{name}")
+        return parse_shallow(self._content[name], "bad-json", f"{self._source}/{name}")
 
     def __contains__(self, name: object) -> bool:  # without reading it
         return name in self._names
@@ -163,9 +166,27 @@ def parse_object(raw: bytes, kind: str, file: str) -> dict[str, Any]:
     return value
 
 
+def parse_shallow(raw: bytes, kind: str, file: str) -> dict[str, Any]:
+    """As `parse_object`, for a file that is walked through: `Unreadable` if deeper than `MAX_NESTING`."""
+    value = parse_object(raw, kind, file)
+    level: list[Any] = [value]
+    for _ in range(MAX_NESTING):
+        level = [inner for outer in level for inner in _inside(outer)]
+        if not level:
+            return value
+    raise Unreadable(kind, file, f"nested too deep (more than {MAX_NESTING} levels)")
+
+
+def _inside(value: Any) -> list[Any]:
+    """The objects and lists right in a value."""
+    if not isinstance(value, dict | list):
+        return []
+    return [v for v in (value.values() if isinstance(value, dict) else value) if isinstance(v, dict | list)]
+
+
 def parse_config(raw: bytes, file: str) -> dict[str, Any]:
     """Parse a config.json; raises `Unreadable` (bad-config)."""
-    config = parse_object(raw, "bad-config", file)
+    config = parse_shallow(raw, "bad-config", file)
     if "configuration_files" in config:
         # transformers 5.19.0 `configuration_utils.py` then reads the one that suits its own version.
         raise Unreadable("bad-config", file, "configuration_files points elsewhere, which is not followed")

@@ -5,13 +5,16 @@ import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 from dflash_audit.errors import Unreadable
 from dflash_audit.sources.checkpoint import CONFIG, MAX_JSON, Checkpoint, Origin
 from dflash_audit.sources.reading import read_folder
 from dflash_audit.sources.safetensors_header import PREFIX, header_length, parse_header
 from dflash_audit.sources.weight_files import WEIGHTS, WeightFile, other_format
+
+BLOBS: Final = "blobs"
+"""Where huggingface_hub 1.31 keeps files (its `file_download.py`), two folders deep at most."""
 
 
 def read_path(source: str | os.PathLike[str]) -> Checkpoint:
@@ -93,12 +96,29 @@ class DiskFolder:
         """A file open for reading and its size in bytes; raises `Unreadable` (unreadable-file)."""
         path, told = self._path / name, f"{self.name}/{name}"
         try:
+            if os.path.islink(path) and not _may_follow(path):
+                told_to = "a link out of its folder, to no folder of a checkpoint"
+                raise Unreadable("unreadable-file", told, f"{told_to}: not followed")
             if not stat.S_ISREG(os.stat(path).st_mode):  # opening a pipe would wait for ever
                 raise Unreadable("unreadable-file", told, "not a file")
             with open(path, "rb") as file:
                 yield file, os.fstat(file.fileno()).st_size
         except OSError as e:
             raise Unreadable("unreadable-file", told, _reason(e)) from None
+
+
+def _may_follow(link: Path) -> bool:
+    """Whether a link leads to a checkpoint's file: in its own folder, in another's, or in a cache of the Hub.
+
+    So a checkpoint out of a repository shows nothing else of the disk that it lies on. A snapshot of a cache
+    is made of links to `../../blobs`, and so were the folders that older versions downloaded to.
+    """
+    target = Path(os.path.realpath(link))
+    if target.is_relative_to(os.path.realpath(link.parent)):
+        return True
+    if BLOBS in target.parts[-4:-1]:
+        return True
+    return os.path.isdir(target.parent) and any(n.endswith(WEIGHTS) for n in os.listdir(target.parent))
 
 
 def _reason(error: OSError) -> str:

@@ -41,7 +41,7 @@ class WeightFile:
 
 
 def parse_index(raw: bytes, file: str) -> WeightMap:
-    """Parse an index; raises `Unreadable` (bad-index), also for a path out of its folder."""
+    """Parse an index; raises `Unreadable` (bad-index), also for a path out of its folder, or with a NUL."""
     weight_map = parse_object(raw, "bad-index", file).get("weight_map")
     if not isinstance(weight_map, dict) or not all(isinstance(name, str) for name in weight_map.values()):
         raise Unreadable("bad-index", file, "no weight_map of file names")
@@ -112,23 +112,29 @@ def oddities(
 
 
 def _held_twice(files: Sequence[WeightFile]) -> Iterator[Remark]:
-    holders: dict[str, list[str]] = {}
     for file in files:
         for name in file.header.repeated:
             message = f"The header of {file.name} names it twice: the last entry counts."
             yield Remark("duplicate-tensor", name, message)
-        for name in file.header.layout:
-            holders.setdefault(name, []).append(file.name)
-    for name, held_by in holders.items():
+    for name, held_by in _holders(files).items():
         if len(held_by) > 1:
             message = f"It is in {' and in '.join(held_by)}: the engine loads each, and {held_by[-1]} stays."
             yield Remark("duplicate-tensor", name, message)
 
 
+def _holders(files: Sequence[WeightFile]) -> Mapping[str, Sequence[str]]:
+    """Tensor name -> the files that hold it, in the engine's order."""
+    holders: dict[str, list[str]] = {}
+    for file in files:
+        for name in file.header.layout:
+            holders.setdefault(name, []).append(file.name)
+    return holders
+
+
 def _index_and_files_disagree(files: Sequence[WeightFile], weight_map: WeightMap) -> Iterator[Remark]:
-    holders = {name: file.name for file in files for name in file.header.layout}
+    holders = _holders(files)
     for name, listed in weight_map.items():
-        held_by = [file.name for file in files if name in file.header.layout]
+        held_by = holders.get(name, [])
         if listed not in held_by:
             where = (
                 f"it is in {held_by[0]}, and loaded from there"
@@ -136,10 +142,10 @@ def _index_and_files_disagree(files: Sequence[WeightFile], weight_map: WeightMap
                 else "no file that is read holds it"
             )
             yield Remark("wrong-index-entry", name, f"The index puts it into {listed}, but {where}.")
-    for name, held_in in holders.items():
+    for name, held_by in holders.items():
         if name not in weight_map:
             message = (
-                f"It is in {held_in} and not in the index: the engine loads whole files, so it comes too."
+                f"It is in {held_by[-1]} and not in the index: the engine loads whole files, so it comes too."
             )
             yield Remark("unlisted-tensor", name, message)
 
@@ -177,7 +183,9 @@ def _consolidated_and_model(found: Sequence[str]) -> bool:
 
 
 def _outside(name: str) -> bool:
-    return posixpath.isabs(name) or posixpath.normpath(name).startswith("..")
+    """Whether no file of the folder has this name."""
+    top = posixpath.normpath(name).partition("/")[0]
+    return posixpath.isabs(name) or top == ".." or "\0" in name
 
 
 def _listed(names: Sequence[str]) -> str:

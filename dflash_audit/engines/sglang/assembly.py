@@ -4,9 +4,11 @@ Source: SGLang 0.5.23 `srt/layers/linear.py`, `srt/layers/layernorm.py`,
 `srt/layers/vocab_parallel_embedding.py`, `srt/layers/radix_attention.py`.
 """
 
+import math
 from dataclasses import dataclass, field
 from typing import Final
 
+from dflash_audit.engines.sglang.conversions import LARGEST
 from dflash_audit.quantization.config import QuantConfig
 from dflash_audit.quantization.unquantized import dense_linear
 from dflash_audit.refusal import Refused
@@ -122,6 +124,8 @@ class Assembly:
         for parameter in module.parameters:
             if any(size < 0 for size in parameter.shape):
                 raise Refused(f"{module.name}.{parameter.name} would have the shape {list(parameter.shape)}")
+            if math.prod(parameter.shape) >= LARGEST:
+                raise Refused(f"{module.name}.{parameter.name} would hold more numbers than torch can count")
         self.tree.add(module)
 
 

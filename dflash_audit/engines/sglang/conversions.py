@@ -1,19 +1,25 @@
 """Config values as the engine's own `int()` and `float()` take them."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from dflash_audit.refusal import Refused
 
 Config = Mapping[str, Any]
 
+LARGEST: Final = 2**63
+"""The first number that no size of a torch tensor can be."""
+
 
 def integer(value: Any, field: str) -> int:
-    """`int(value)` of any JSON value; `Refused` where Python raises."""
+    """`int(value)` of any JSON value; `Refused` where Python raises, or torch on so large a size."""
     try:
-        return int(value)
+        number = int(value)
     except (TypeError, ValueError, OverflowError) as error:
         raise Refused(f"{field} must be an integer, got {value!r}") from error
+    if abs(number) >= LARGEST:
+        raise Refused(f"{field} must be less than 2**63, got {value!r}")
+    return number
 
 
 def real(value: Any, field: str) -> float:
