@@ -73,7 +73,7 @@ def test_json_keeps_the_contract() -> None:
     }
     assert list(said["engines"][0]) == [
         "name", "gating", "verdict", "model_class", "quantization",
-        "refusal", "parameters", "tensors", "resized", "version", "verdicts",
+        "refusal", "parameters", "tensors", "resized", "version", "verdicts", "assumed",
     ]  # fmt: skip
     assert said["summary"] == {
         "errors": 0, "warnings": 1, "notes": 0, "exit_code": 0, "known": 0, "ignored": 0,
