@@ -23,19 +23,28 @@ from dflash_audit.quantization import METHODS  # noqa: E402
 
 Labels = Callable[[Case], Iterator[str]]
 
-GROUPS = ("cases", "fuzz", "random", "regressions", "rules", "published", "mended")
-ENGINES = ("sglang-0.5.23", "sglang-next")
+GROUPS = (
+    "cases",
+    "fuzz",
+    "random",
+    "random-vllm",
+    "regressions",
+    "rules",
+    "published",
+    "mended",
+    "differences",
+)
 
 HEAD = """\
-# Parity with the real engine
+# Parity with the real engines
 
 A verdict of this audit equals the engine's, or it is a bug. Each case in `fixtures/` holds a checkpoint's
-layout and what the real SGLang 0.5.23 did with it (`sglang-0.5.23`), and the same release with the change
-that makes the next one (`sglang-next`): the class, the stage and the tensor of a refusal, every parameter
-with its shape and dtype, the name under which the quantization config was asked about each linear, where
-each tensor went, what was dropped, cast, taken in another size, and what nothing filled. `tests/parity`
-holds the audit to all of it, and to the verdicts, the lossy casts and the excused drops that follow from
-it.
+layout and what the real SGLang 0.5.23 did with it (`sglang-0.5.23`), the same release with the change
+that makes the next one (`sglang-next`), and, but for the largest and those of several ranks, the real vLLM
+0.33.0 (`vllm-0.33.0`): the class, the stage and the tensor of a refusal, every parameter with its shape and
+dtype, the name under which the quantization config was asked about each linear, where each tensor went, what
+was dropped, cast, taken in another size, and what nothing filled. `tests/parity` holds the audit to all of
+it, and to the verdicts, the lossy casts and the excused drops that follow from it.
 
 This page is written by `scripts/parity_page.py`, and a test checks that it is up to date.
 """
@@ -46,9 +55,10 @@ MEASURED = """\
 | date | engine | cases | disagreements |
 |---|---|---|---|
 | 2026-11-29 | SGLang 0.5.23, transformers 5.19.0, compressed-tensors 0.18.0 | 31,626 on 1 to 8 ranks | 0 |
+| 2026-11-29 | vLLM 0.33.0, transformers 5.20.2, compressed-tensors 0.17.0 | 651 on one rank | 0 |
 
-`scripts/random_cases.py` makes such cases, `scripts/record_cases.py` records them with a real SGLang, which
-runs on a CPU and is told that it is on an H200.
+`scripts/random_cases.py` makes such cases (`--for-vllm` those of the second row), `scripts/record_cases.py`
+records them with a real SGLang, which runs on a CPU and is told that it is on an H200.
 
 ## Where the audit leaves the record on purpose
 
@@ -58,6 +68,11 @@ runs on a CPU and is told that it is on an H200.
   audit follows the engine's source there: an unknown rope type and a method that the card cannot run are
   refused.
 - A class or method that the audit does not replay is `skipped`, whatever the engine does.
+- vLLM's early refusals are all of its config or its build; the audit says of them which is the class's and
+  which the quantization config's. Its load reads every tensor before it places one, so that a record does
+  not tell the tensor that it refuses.
+- vLLM registers a softmax scale for each quantized attention, and an input scale for NVFP4 weights alone,
+  that it takes away unread where nothing fills them: `missing` names them, and no rule minds them.
 - Refusals after the load, while weights are repacked for a kernel, are not recorded and not replayed.
 """
 

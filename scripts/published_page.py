@@ -20,14 +20,14 @@ from dflash_audit.dtypes import BITS  # noqa: E402
 HEAD = """\
 # Published layouts
 
-Drafts whose config and tensors are known from public records, at full size, as the real SGLang and this
+Drafts whose config and tensors are known from public records, at full size, as the real engines and this
 audit see them (`fixtures/published`; each has a `source.md` that says what is quoted and what is inferred).
-The weights are not part of them. Verdicts stand as release / next; a warning is listed with its rule.
+The weights are not part of them. A warning is listed with its rule. The class is SGLang's.
 
 This page is written by `scripts/published_page.py`, and a test checks that it is up to date.
 
-| layout | class | method | tensors | GB | sglang-0.5.23 | sglang-next |
-|---|---|---|---|---|---|---|
+| layout | class | method | tensors | GB | sglang-0.5.23 | sglang-next | vllm-0.33.0 |
+|---|---|---|---|---|---|---|---|
 """
 
 
@@ -40,14 +40,15 @@ def row(case: Case) -> str:
     with tempfile.TemporaryDirectory() as scratch:
         report = case.report(Path(scratch))
     size = sum(math.prod(shape) * BITS[dtype] / 8 for dtype, shape in case.tensors.values())
-    release, following = report["engines"]
+    engines = report["engines"]
+    release = engines[0]
     cells = [
         case.folder.name,
         str(release["model_class"]),
         release["quantization"] or "dense",
         str(len(case.tensors)),
         f"{size / 1e9:.2f}",
-        *(": ".join(words(report, engine)) for engine in (release, following)),
+        *(": ".join(words(report, engine)) for engine in engines),
     ]
     return f"| {' | '.join(cells)} |"
 

@@ -1,6 +1,6 @@
 """Make random case folders: drafts of every class, quantized in every layout, with faults.
 
-    python scripts/random_cases.py OUT --count 1000 --seed 0
+    python scripts/random_cases.py OUT --count 1000 --seed 0 [--for-vllm]
 
 Each folder `family-method-number` holds a config.json and a tensors.json (name
 -> [dtype, shape]), some an hf_quant_config.json or another file of a quantizer,
@@ -14,19 +14,21 @@ the cases is for `record_cases.py` to say. Standard library only.
 import argparse
 import json
 import random
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from random_drafts import for_vllm
 from random_drafts.case import Case
 from random_drafts.families import FAMILIES
 from random_drafts.faults import FAULTS
 from random_drafts.quantizers import METHODS
 
 
-def make(seed: int, number: int) -> tuple[str, Case]:
+def make(seed: int, number: int, families: Mapping[str, Callable[[random.Random], Case]]) -> tuple[str, Case]:
     """The case of this seed and number, and its family and method."""
     rng = random.Random(f"{seed} {number}")
-    family = rng.choice(sorted(FAMILIES))
-    case = FAMILIES[family](rng)
+    family = rng.choice(sorted(families))
+    case = families[family](rng)
     names = [*METHODS, *["mo-fp4"] * 20] if family == "nemotron" else [*METHODS]
     method = rng.choices(names, [METHODS[name][0] for name in names])[0]
     METHODS[method][1](case)
@@ -53,9 +55,13 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--for-vllm", action="store_true", help="families that vLLM alone reads, and any other"
+    )
     options = parser.parse_args()
+    families = for_vllm.FAMILIES if options.for_vllm else FAMILIES
     for number in range(options.count):
-        kind, case = make(options.seed, number)
+        kind, case = make(options.seed, number, families)
         write(options.out / f"{kind}-{options.seed:02}{number:05}", case)
 
 

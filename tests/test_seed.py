@@ -41,7 +41,7 @@ def test_the_release_leaves_them_unfilled(report: Report) -> None:
 
 def test_the_reason_is_said(report: Report) -> None:
     assert subjects(report, "sglang-0.5.23", "dead-ignore-entry") == {IGNORE}
-    (finding,) = (f for f in report.findings if f.rule == "dead-ignore-entry")
+    (finding,) = (f for f in report.findings if (f.rule, f.engine) == ("dead-ignore-entry", "sglang-0.5.23"))
     assert "'qkv_proj'" in finding.message
 
 

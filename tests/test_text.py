@@ -89,7 +89,7 @@ def test_what_two_engines_share_is_told_and_counted_once(tmp_path: Path) -> None
     section = lines[lines.index("sglang-0.5.23 and sglang-next") :]
     assert section[3].startswith("      The engine does not start with this draft: ")
     assert not any("sglang" in line for line in section[1:-2])
-    assert lines[-2] == "1 error, 0 warnings, 0 notes that count (sglang-0.5.23, sglang-next)"
+    assert lines[-2] == "1 error, 0 warnings, 0 notes that count (sglang-0.5.23, sglang-next, vllm-0.33.0)"
     summary = report(str(source), "--engine", "all")["summary"]
     assert summary["errors"] == 2
 

@@ -31,6 +31,7 @@ class Engine(Protocol):
 ENGINES: Final[Mapping[str, str]] = {
     "sglang-0.5.23": "sglang.replay:RELEASE",
     "sglang-next": "sglang.replay:FOLLOWING",
+    "vllm-0.33.0": "vllm.replay:RELEASE",
 }
 """Name -> where the engine is, as module:attribute of this package. Every audit replays all of them."""
 

@@ -141,12 +141,13 @@ def _engine(report: Report, run: EngineRun) -> dict[str, Any]:
         "tensors": [_tensor(run, run.plan, tensor) for tensor in run.plan.tensors] if run.plan else [],
         "resized": _resized(run.plan) if run.plan else [],
         "version": run.version,
+        "assumed": list(run.assumed),
         "verdicts": [{"tp": tp, "verdict": each} for tp, each in report.verdicts(run).items()],
     }
 
 
 def _parameters(run: EngineRun) -> list[dict[str, Any]]:
-    missing = run.plan.missing() if run.plan else {}
+    missing = run.plan.missing(unread=True) if run.plan else {}
     return [
         {
             "name": name,

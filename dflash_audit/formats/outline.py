@@ -172,12 +172,12 @@ def tally(severities: Iterable[Severity], all_of_them: bool = True) -> str:
 
 
 def _what(runs: Sequence[EngineRun], config: Mapping[str, Any]) -> str:
-    """The class and the quantization as the last engine that knows them says, or what config.json names."""
+    """The class and the quantization as the first engine that knows them says, or what config.json names."""
     classes = [run.model_class for run in runs if run.model_class]
     if not classes:
         return f"architectures {json.dumps(config.get('architectures'))}"
     methods = [run.quantization for run in runs if run.quantization]
-    return f"{classes[-1]}, {methods[-1] if methods else 'dense'}"
+    return f"{classes[0]}, {methods[0] if methods else 'dense'}"
 
 
 def _counts(report: Report, engines: tuple[str, ...]) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from dflash_audit.hf_config.behaviours import TRANSFORMERS_CLASSES
 from dflash_audit.hf_config.classes import transformers_class
 from dflash_audit.hf_config.config_object import Attributes, ConfigObject
-from dflash_audit.hf_config.making import make
+from dflash_audit.hf_config.making import make, make_base
 from dflash_audit.hf_config.model_types import ONLY_IN_TRANSFORMERS, READ_BY_SGLANG
 from dflash_audit.hf_config.own_classes import OWN_CLASSES
 from dflash_audit.hf_config.rendering import refuse_unprintable
@@ -53,6 +53,29 @@ def as_engine_sees(config: Mapping[str, Any]) -> dict[str, Any]:
     if model_type in OWN_CLASSES:
         attributes = _finished(OWN_CLASSES[model_type](given))
     return attributes
+
+
+def as_transformers_sees(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of the object that `AutoConfig` alone makes of a `config.json`.
+
+    `config` is the parsed JSON, left unchanged. Raises as `as_engine_sees`, but for what
+    SGLang asks beyond that; names in `architectures` are left to the caller.
+    """
+    try:
+        given: dict[str, Any] = _decoded(config)
+    except RecursionError as error:
+        raise Refused("the config is nested too deeply") from error
+    _refuse_other_forms(given)
+    model_type = _model_type(given)
+    if model_type not in TRANSFORMERS_CLASSES:
+        raise NotModelled(f"model type {model_type!r}: its config class is not replayed")
+    return _finished(make(transformers_class(model_type), TRANSFORMERS_CLASSES[model_type], given))
+
+
+def as_base_class_sees(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of the object that `PreTrainedConfig` itself makes of a table without a model type."""
+    given: dict[str, Any] = _decoded(config)
+    return _finished(make_base(given))
 
 
 def reads_params_json(name: str) -> bool:

@@ -82,7 +82,7 @@ def test_it_fits_into_a_comment(number: int) -> None:
     if number == 200:
         assert left == f"*Left out of this page: {200 - shown} warnings; `--format json` has them all.*"
     assert lines(said)[-1].endswith(
-        "that count (sglang-0.5.23, sglang-next), exit code 1, dflash-audit 0.1.0*"
+        "that count (sglang-0.5.23, sglang-next, vllm-0.33.0), exit code 1, dflash-audit 0.1.0*"
     )
 
 

@@ -7,7 +7,9 @@ from parity.case import Case, Record, recorded
 from parity.expectation import AFTER_THE_LOAD, BEFORE_LOAD, OVER_RANKS, excused, fails, lossy, unfilled
 from report_schema import valid
 
-CASES = recorded("cases", "fuzz", "random", "regressions", "rules", "published", "mended")
+CASES = recorded(
+    "cases", "fuzz", "random", "random-vllm", "regressions", "rules", "published", "mended", "differences"
+)
 
 Engine = dict[str, Any]
 
@@ -35,7 +37,13 @@ def pairs(case: Case, report: dict[str, Any]) -> list[tuple[Record, Engine]]:
 def test_stage(pairs: list[tuple[Record, Engine]]) -> None:
     for record, engine in pairs:
         stage = engine["refusal"] and engine["refusal"]["stage"]
-        assert stage == record["stage"]
+        # vLLM settles a draft's class with its config, and its quantization with its build.
+        early = of_vllm(engine) and stage in BEFORE_LOAD and record["stage"] in BEFORE_LOAD
+        assert stage == record["stage"] or early
+
+
+def of_vllm(engine: Engine) -> bool:
+    return bool(engine["name"].startswith("vllm-"))
 
 
 def test_verdict(report: dict[str, Any], pairs: list[tuple[Record, Engine]]) -> None:
@@ -76,7 +84,8 @@ def test_prefixes(pairs: list[tuple[Record, Engine]]) -> None:
 
 def test_refused_tensor(case: Case, pairs: list[tuple[Record, Engine]]) -> None:
     for record, engine in pairs:
-        if record["stage"] != "load":
+        # vLLM reads every tensor before it places one.
+        if record["stage"] != "load" or of_vllm(engine):
             continue
         tensor = engine["refusal"]["tensor"]
         # DSpark reads every tensor before it loads one, and a check at the end holds none:
