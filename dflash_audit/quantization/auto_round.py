@@ -207,7 +207,7 @@ def _matches(pattern: str, name: str) -> bool:
     if REGEX_CHARACTERS.isdisjoint(pattern):
         return False
     try:
-        return match.regex(pattern, name, whole=True)
+        return match.regex(pattern, name, "fullmatch")
     except NoPattern as error:
         if error.syntax:
             return False

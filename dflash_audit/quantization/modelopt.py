@@ -321,7 +321,7 @@ def fits(pattern: object, name: str) -> bool:
     if _NOT_A_GLOB.search(pattern):
         raise NotModelled(f"the exclude list's pattern {pattern!r} in the dialect of `regex`")
     expression = pattern.replace(".", r"\.").replace("*", ".*")
-    return any(regex(expression, part, whole=True) for part in (name, *name.split(".")))
+    return any(regex(expression, part, "fullmatch") for part in (name, *name.split(".")))
 
 
 def _dense() -> OnlineNvFp4:

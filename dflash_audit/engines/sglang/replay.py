@@ -15,7 +15,7 @@ from dflash_audit.engines.sglang.serving import serve_command
 from dflash_audit.hf_config import as_engine_sees, reads_params_json
 from dflash_audit.quantization.config import Surroundings
 from dflash_audit.quantization.resolve import read_config, settle
-from dflash_audit.refusal import Endless, NotModelled, Refusal, Refused, Stage
+from dflash_audit.refusal import NotModelled, Refusal, Refused, Stage
 from dflash_audit.sources.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
@@ -44,10 +44,8 @@ class SGLang:
         progress = _Progress(EngineRun(self.name))
         try:
             self._stages(progress, checkpoint, conditions)
-        except Endless as endless:
-            progress.run.refusal = Refusal(progress.stage, endless.reason, pattern=endless.pattern)
         except Refused as refused:
-            progress.run.refusal = Refusal(progress.stage, refused.reason)
+            progress.run.refusal = Refusal(progress.stage, refused.reason, pattern=refused.pattern)
         except NotModelled as unknown:
             progress.run.skipped = unknown.reason
         return progress.run

@@ -42,7 +42,7 @@ class VLLM(NamedTuple):
             _stages(progress, checkpoint, conditions)
         except Refused as refused:
             run = progress.run
-            run.refusal = Refusal(progress.stage, refused.reason)
+            run.refusal = Refusal(progress.stage, refused.reason, pattern=refused.pattern)
             if progress.stage == "class" and run.config is not None:
                 run.unserved = (
                     f"drafts of the class {', '.join(map(str, run.config.get('architectures') or ()))}"
