@@ -1,13 +1,14 @@
 """Hold the audit against the real SGLang on random drafts, and shrink where they differ.
 
-    python scripts/random_parity.py --sglang-python PYTHON [--count 5000] [--seed 0] [--gpu h200] [--record FILE]
+    python scripts/random_parity.py --sglang-python PYTHON [--count N] [--seed S] [--gpu CARD] [--record FILE]
 
 PYTHON is that of an environment with sglang==0.5.23, which is asked as it is and with the
-change of `sglang-next`, or with sglang==0.5.19; it is told that it is on the card. Cases are those of `random_cases.py`: the same
-seed makes the same. A disagreement is made as small as it gets, and written to `--out` as a
-case folder with its record, ready for `fixtures/regressions`; they are printed smallest first.
-`--record` writes what was compared as JSON, of which `parity_page.py` makes a row of
-docs/parity.md. Exit code 1 with a disagreement.
+change of `sglang-next`, or with sglang==0.5.19; it is told that it is on the card. Cases are
+those of `random_cases.py`: the same seed makes the same. A disagreement is made as small as
+it gets, and written to `--out` as a case folder with its record, ready for
+`fixtures/regressions`; they are printed smallest first. `--record` writes what was compared
+as JSON, of which `parity_page.py` makes a row of docs/parity.md. Exit code 1 with a
+disagreement.
 """
 
 import argparse
@@ -95,13 +96,13 @@ class Tally:
         self.ranks[option(case, "--tp", "1")] += 1
         if outcome.not_read:
             return
-        for engine, record in outcome.records.items():
-            if engine in outcome.skipped:
-                self.skipped[engine] += 1
+        for name, record in outcome.records.items():
+            if name in outcome.skipped:
+                self.skipped[name] += 1
                 continue
-            self.compared[engine] += 1
+            self.compared[name] += 1
             self.stages[record["stage"] or "loaded"] += 1
-        self.disagreed.update({engine for engine, _ in outcome.differences})
+        self.disagreed.update({name for name, _ in outcome.differences})
 
 
 def main() -> int:
@@ -224,8 +225,8 @@ def tell(found: list[Disagreement], out: Path) -> None:
         write(folder, one.case)
         (folder / "expected.json").write_text(write_lines(one.outcome.records) + "\n")
         print(f"{folder}: {len(one.case.tensors)} tensors")
-        for engine, text in one.outcome.differences[:8]:
-            print(f"    {engine}: {text[:300]}")
+        for name, text in one.outcome.differences[:8]:
+            print(f"    {name}: {text[:300]}")
 
 
 def summarize(tally: Tally, versions: dict[str, str], seed: int, card: str) -> dict[str, Any]:

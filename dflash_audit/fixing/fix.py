@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from dflash_audit.audit import Request, audit
 from dflash_audit.engine_run import Conditions, EngineRun
-from dflash_audit.engines import ENGINES, LIVE, engine
+from dflash_audit.engines import ENGINES, LIVE, SUPERSEDED, engine
 from dflash_audit.errors import Unreadable
 from dflash_audit.facts import Facts
 from dflash_audit.fixing.harm import brought
@@ -106,7 +106,11 @@ def write(fixed: Fix) -> Fix:
 
 
 def _mend(request: Request, before: Report, checkpoint: Checkpoint) -> Fix:
-    profiles = tuple(run for run in before.runs if run.engine in ENGINES)
+    profiles = tuple(
+        run
+        for run in before.runs
+        if run.engine in ENGINES and (run.engine not in SUPERSEDED or run.engine in request.gating)
+    )
     facts = Facts(checkpoint, profiles, request.gating, request.conditions)
     found = _without_harm(facts, _searched(before))
     if not found.edits:

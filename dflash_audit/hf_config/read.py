@@ -7,6 +7,7 @@ Source: SGLang 0.5.23 `srt/utils/hf_transformers/config.py` (`get_config`,
 
 import copy
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from dflash_audit.hf_config.behaviours import TRANSFORMERS_CLASSES
@@ -26,12 +27,13 @@ SPECIAL_FLOATS: Final = {"Infinity": float("inf"), "-Infinity": float("-inf"), "
 """What `{"__float__": ...}` stands for."""
 
 
-def as_engine_sees(config: Mapping[str, Any]) -> dict[str, Any]:
+def as_engine_sees(config: Mapping[str, Any], odd_heads: bool = False) -> dict[str, Any]:
     """The attributes of the config object that SGLang 0.5.23 makes of a `config.json`.
 
     `config` is the parsed JSON, left unchanged. The result holds each attribute
     under each name that finds it; a `dtype` is torch's name of it; a nested
-    part that became an object is `Attributes`, itself a dict.
+    part that became an object is `Attributes`, itself a dict. With `odd_heads` the
+    classes take a head of an odd width, as those of transformers 5.12.1 do.
 
     Raises `Refused` where reading the config stops the engine, and `NotModelled`
     for a model type, or a form of config, that the engine knows and this does not.
@@ -47,7 +49,7 @@ def as_engine_sees(config: Mapping[str, Any]) -> dict[str, Any]:
         raise NotModelled(f"model type {model_type!r}: its config class is not replayed")
     if model_type in READ_BY_SGLANG and model_type not in OWN_CLASSES:
         raise NotModelled(f"model type {model_type!r}: SGLang's own config class is not replayed")
-    attributes = _finished(_by_auto_config(model_type, copy.deepcopy(given)))
+    attributes = _finished(_by_auto_config(model_type, copy.deepcopy(given), odd_heads))
     _copy_language_part(attributes)
     _refuse_odd_auto_map(attributes)
     if model_type in OWN_CLASSES:
@@ -70,9 +72,10 @@ def _finished(config: ConfigObject) -> Attributes:
     return attributes_of(config)
 
 
-def _by_auto_config(model_type: str, given: dict[str, Any]) -> ConfigObject:
+def _by_auto_config(model_type: str, given: dict[str, Any], odd_heads: bool) -> ConfigObject:
     if model_type in TRANSFORMERS_CLASSES:
-        return make(transformers_class(model_type), TRANSFORMERS_CLASSES[model_type], given)
+        facts = replace(transformers_class(model_type), odd_heads=odd_heads)
+        return make(facts, TRANSFORMERS_CLASSES[model_type], given)
     return OWN_CLASSES[model_type](given)
 
 

@@ -38,6 +38,7 @@ FP4_ALGORITHMS: Final = ("FP8", "NVFP4", "NVFP4_AWQ", "W4A16_NVFP4")
 """Every `quant_algo` that `ModelOptFp4Config` takes; all but the first are packed weights."""
 
 BLOCK_FP8_ALGORITHMS: Final = ("FP8_PB_WO", "FP8_BLOCK_SCALES")
+FP8_BLOCK: Final = 128
 """The two names of FP8 in blocks in a mixed checkpoint (`_BLOCK_FP8_ALGOS`)."""
 
 _NOT_A_GLOB = re.compile(r"\(\?|\{|\[[:\[]|--|&&|~~|\|\||(?:[\^$]|\\[bB])[+?]|\\(?![dDsSwWbB])[A-Za-z0-9]")
@@ -251,7 +252,7 @@ def read_fp4(config: Mapping[str, Any], surroundings: Surroundings) -> QuantConf
         return _online(config, surroundings)
     if config.get("quant_algo") is not None:
         algorithm, group_size = config["quant_algo"], _flat_group_size(config)
-        excluded = optional(config, "ignore", "modules_to_not_convert", "exclude_modules", default=[])
+        excluded = optional(config, *surroundings.dialect.flat_fp4_lists, default=[])
     else:
         section = _nested(config)
         algorithm, group_size = section.get("quant_algo"), _common_group_size(config, section)
@@ -305,7 +306,8 @@ def read_mixed(config: Mapping[str, Any], surroundings: Surroundings) -> QuantCo
         raise Refused(f"modelopt_mixed supports MIXED_PRECISION only, not {section.get('quant_algo')!r}")
     layers = _quantized_layers(section.get("quantized_layers"))
     exclusions = Exclusions(list(entries(excluded or [])), surroundings.packed_modules_mapping)
-    mixed = ModelOptMixed(exclusions, layers, _mixed_group_size(layers), _mixed_block(layers), kv_cache)
+    block = _mixed_block(layers, surroundings.dialect.own_blocks)
+    mixed = ModelOptMixed(exclusions, layers, _mixed_group_size(layers), block, kv_cache)
     require_capability("modelopt_mixed", 80, surroundings)
     return mixed
 
@@ -408,8 +410,12 @@ def _mixed_group_size(layers: Mapping[str, Mapping[str, Any]]) -> object:
     return 16 if size is None else size
 
 
-def _mixed_block(layers: Mapping[str, Mapping[str, Any]]) -> int:
-    """The side of the FP8 blocks, on which all such layers must agree."""
+def _mixed_block(layers: Mapping[str, Mapping[str, Any]], own: bool) -> int:
+    """The side of the FP8 blocks, on which all such layers must agree where it is their own."""
+    if not own:
+        if any(_algorithm_of(layer) == BLOCK_FP8_ALGORITHMS[1] for layer in layers.values()):
+            raise NotModelled(f"{BLOCK_FP8_ALGORITHMS[1]} layers are not replayed in this version")
+        return FP8_BLOCK
     sizes = {
         _whole(layer.get("group_size", 128))
         for layer in layers.values()
@@ -417,7 +423,7 @@ def _mixed_block(layers: Mapping[str, Mapping[str, Any]]) -> int:
     }
     if len(sizes) > 1:
         raise Refused(f"all block-FP8 layers must have one group_size, not {sorted(sizes)}")
-    return sizes.pop() if sizes else 128
+    return sizes.pop() if sizes else FP8_BLOCK
 
 
 def _whole(value: object) -> int:

@@ -19,10 +19,14 @@ After, spelled for both:
 
 Change the layout so that every engine serves it, or name the version that it needs in the model card.
 `--engine all` makes every engine decide.
+
+A release that a later one has followed (`sglang-0.5.19`) is no reason for this warning: its verdict stands
+beside the others, and tells from which version on the draft serves.
 """
 
 from collections.abc import Iterator, Sequence
 
+from dflash_audit.engines import SUPERSEDED
 from dflash_audit.facts import Facts
 from dflash_audit.finding import Finding
 from dflash_audit.verdict import verdict
@@ -33,7 +37,7 @@ def find(facts: Facts, findings: Sequence[Finding]) -> Iterator[Finding]:
     verdicts = {run.engine: verdict(run, findings) for run in facts.runs}
     if any(verdicts[engine] in ("fail", "skipped") for engine in facts.gating):
         return
-    failing = [engine for engine, said in verdicts.items() if said == "fail"]
+    failing = [engine for engine, said in verdicts.items() if said == "fail" and engine not in SUPERSEDED]
     if failing:
         whys = "; ".join(f"{engine} fails: {_first_error(engine, findings)}" for engine in failing)
         yield Finding(

@@ -59,7 +59,9 @@ class Case:
             layout = json.loads((self.folder / LAYOUT).read_text())
             for file, names in self._files(layout).items():
                 specs = ((name, *layout[name]) for name in names)
-                write_zeros(folder / file, [Tensor(n, dtype, tuple(shape), file) for n, dtype, shape in specs])
+                write_zeros(
+                    folder / file, [Tensor(n, dtype, tuple(shape), file) for n, dtype, shape in specs]
+                )
             yield read_path(folder)
 
     def _files(self, layout: Iterable[str]) -> dict[str, list[str]]:

@@ -16,7 +16,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from record_cases import CHANGED, apply_change, record_case, start  # noqa: E402
+from record_cases import CHANGED, apply_change, record_case, start
 
 STANDS_ON = ("transformers", "compressed-tensors", "torch")
 

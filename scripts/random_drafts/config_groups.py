@@ -167,7 +167,9 @@ def _quantized(case: Case, groups: Iterable[tuple[str, list[str]]]) -> None:
     """Write the config, and store each linear as the first group that its pattern matches does."""
     made = [(pattern, targets, case.rng.choice(LAYOUTS)(case)) for pattern, targets in groups]
     if case.chance(0.3) and made:
-        made = [(pattern, targets, made[0][2]) for pattern, targets, _ in made]  # one scheme in several groups
+        made = [
+            (pattern, targets, made[0][2]) for pattern, targets, _ in made
+        ]  # one scheme in several groups
     kept = case.rng.sample(linears(case), min(len(linears(case)), case.pick(0, 0, 1, 2, 4)))
     ignore = [entry for name in kept for entry in spelled(case, name)] + some(case, IGNORED_KINDS, most=2)
     config_groups: dict[str, Any] = {}
@@ -193,11 +195,11 @@ def _quantized(case: Case, groups: Iterable[tuple[str, list[str]]]) -> None:
     left = set(kept) | ({name for name in linears(case) if SMALL.search(name)} if case.chance(0.9) else set())
     for module in linears(case):
         outputs, inputs = case.tensors[f"{module}.weight"][1]
-        layout = next((layout for pattern, _, layout in made if re.fullmatch(pattern, module)), None)
-        if module in left or layout is None or inputs % layout.multiple:
+        found = next((layout for pattern, _, layout in made if re.fullmatch(pattern, module)), None)
+        if module in left or found is None or inputs % found.multiple:
             continue
         del case.tensors[f"{module}.weight"]
-        case.tensors |= {f"{module}.{name}": spec for name, spec in layout.layer(outputs, inputs).items()}
+        case.tensors |= {f"{module}.{name}": spec for name, spec in found.layer(outputs, inputs).items()}
 
 
 IGNORED_KINDS: Final = (
