@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from dflash_audit.hf_config.behaviours import TRANSFORMERS_CLASSES
-from dflash_audit.hf_config.classes import transformers_class
+from dflash_audit.hf_config.classes import ClassFacts, transformers_class
 from dflash_audit.hf_config.config_object import Attributes, ConfigObject
 from dflash_audit.hf_config.making import make
 from dflash_audit.hf_config.model_types import ONLY_IN_TRANSFORMERS, READ_BY_SGLANG
@@ -27,13 +27,17 @@ SPECIAL_FLOATS: Final = {"Infinity": float("inf"), "-Infinity": float("-inf"), "
 """What `{"__float__": ...}` stands for."""
 
 
-def as_engine_sees(config: Mapping[str, Any], odd_heads: bool = False) -> dict[str, Any]:
+NEWER_FIELDS: Final = {"laguna": frozenset({"gating"})}
+"""Fields that a class of transformers 5.12.1 has not, so that any value is taken: those of a draft's keys."""
+
+
+def as_engine_sees(config: Mapping[str, Any], older: bool = False) -> dict[str, Any]:
     """The attributes of the config object that SGLang 0.5.23 makes of a `config.json`.
 
     `config` is the parsed JSON, left unchanged. The result holds each attribute
     under each name that finds it; a `dtype` is torch's name of it; a nested
-    part that became an object is `Attributes`, itself a dict. With `odd_heads` the
-    classes take a head of an odd width, as those of transformers 5.12.1 do.
+    part that became an object is `Attributes`, itself a dict. With `older` the
+    classes are those of transformers 5.12.1, which SGLang 0.5.19 stands on.
 
     Raises `Refused` where reading the config stops the engine, and `NotModelled`
     for a model type, or a form of config, that the engine knows and this does not.
@@ -49,7 +53,7 @@ def as_engine_sees(config: Mapping[str, Any], odd_heads: bool = False) -> dict[s
         raise NotModelled(f"model type {model_type!r}: its config class is not replayed")
     if model_type in READ_BY_SGLANG and model_type not in OWN_CLASSES:
         raise NotModelled(f"model type {model_type!r}: SGLang's own config class is not replayed")
-    attributes = _finished(_by_auto_config(model_type, copy.deepcopy(given), odd_heads))
+    attributes = _finished(_by_auto_config(model_type, copy.deepcopy(given), older))
     _copy_language_part(attributes)
     _refuse_odd_auto_map(attributes)
     if model_type in OWN_CLASSES:
@@ -72,11 +76,18 @@ def _finished(config: ConfigObject) -> Attributes:
     return attributes_of(config)
 
 
-def _by_auto_config(model_type: str, given: dict[str, Any], odd_heads: bool) -> ConfigObject:
+def _by_auto_config(model_type: str, given: dict[str, Any], older: bool) -> ConfigObject:
     if model_type in TRANSFORMERS_CLASSES:
-        facts = replace(transformers_class(model_type), odd_heads=odd_heads)
+        facts = transformers_class(model_type)
+        facts = _as_before(facts, model_type) if older else facts
         return make(facts, TRANSFORMERS_CLASSES[model_type], given)
     return OWN_CLASSES[model_type](given)
+
+
+def _as_before(facts: ClassFacts, model_type: str) -> ClassFacts:
+    newer = NEWER_FIELDS.get(model_type, frozenset())
+    fields = {name: field for name, field in facts.fields.items() if name not in newer}
+    return replace(facts, fields=fields, odd_heads=True)
 
 
 def _decoded(value: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from dflash_audit.engines.sglang.conversions import Config
 from dflash_audit.engines.sglang.known_architectures import LACKING_0_5_19
@@ -29,8 +29,8 @@ class Profile:
     `refuses_stray_domino` the load refuses a Domino projector that the config
     does not announce. With `kv_cache_scales` an attention gets the scales of a
     quantized KV cache. With `dspark_in_dflash_config` a DSpark draft's own keys
-    may stand in `dflash_config`. With `odd_heads` its config classes take a head of an
-    odd width. `dialect` is what it makes of quantization configs.
+    may stand in `dflash_config`. With `older_transformers` its config classes are
+    those of 5.12.1. `dialect` is what it makes of quantization configs.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Profile:
     refuses_stray_domino: bool = True
     kv_cache_scales: bool = True
     dspark_in_dflash_config: bool = True
-    odd_heads: bool = False
+    older_transformers: bool = False
     dialect: Dialect = CURRENT
 
     def as_read(self, config: Config) -> Config:
@@ -52,9 +52,14 @@ class Profile:
         for part, keys in self.unread.items():
             holder = config.get(part) if part else read
             if isinstance(holder, Mapping) and not keys.isdisjoint(holder):
-                left = {key: value for key, value in holder.items() if key not in keys}
+                left = {k: value for k, value in holder.items() if k not in keys or _odd(value)}
                 read = {**read, part: left} if part else left
         return read
+
+
+def _odd(value: Any) -> bool:
+    """What the engine trips over although it reads nothing of it: its tables take no such key."""
+    return isinstance(value, list | Mapping)
 
 
 RELEASE_0_5_19: Final = Profile(
@@ -73,7 +78,7 @@ RELEASE_0_5_19: Final = Profile(
     refuses_stray_domino=False,
     kv_cache_scales=False,
     dspark_in_dflash_config=False,
-    odd_heads=True,
+    older_transformers=True,
     dialect=Dialect(
         more=frozenset({"gptq"}),
         fewer=frozenset({"minimax_m3_nvfp4"}),
@@ -85,7 +90,7 @@ RELEASE_0_5_19: Final = Profile(
 )
 """Source: SGLang 0.5.19 `srt/models/dflash.py` and `dspark.py`, `srt/speculative/dflash_utils.py`,
 `dspark_components/dspark_config.py`, `srt/configs/model_config.py`, `srt/layers/quantization/__init__.py`,
-`modelopt_quant.py` and `compressed_tensors/compressed_tensors.py`; transformers 5.12.1 for the heads.
+`modelopt_quant.py` and `compressed_tensors/compressed_tensors.py`; transformers 5.12.1.
 
 Norms are plain whatever the config says, Domino's projector and MiMo's attention are not built, the rotary
 embedding is as wide as a head, and an attention is built without the quantization config."""

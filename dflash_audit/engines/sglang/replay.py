@@ -63,7 +63,9 @@ class SGLang:
         if reads_params_json(checkpoint.id):
             raise NotModelled("by its name the engine reads params.json in place of config.json")
         profile = self.profile
-        config = run.config = profile.as_read(derive(as_engine_sees(checkpoint.config, profile.odd_heads)))
+        config = run.config = profile.as_read(
+            derive(as_engine_sees(checkpoint.config, profile.older_transformers))
+        )
         hf_quant_config = checkpoint.json_files.get("hf_quant_config.json")
         settled = settle(
             config, hf_quant_config, conditions.quantization, conditions.capability, profile.dialect
