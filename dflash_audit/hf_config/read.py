@@ -27,8 +27,11 @@ SPECIAL_FLOATS: Final = {"Infinity": float("inf"), "-Infinity": float("-inf"), "
 """What `{"__float__": ...}` stands for."""
 
 
-NEWER_FIELDS: Final = {"laguna": frozenset({"gating"})}
-"""Fields that a class of transformers 5.12.1 has not, so that any value is taken: those of a draft's keys."""
+UNTYPED_BEFORE: Final = {
+    "laguna": frozenset({"gating"}),
+    "muse_glimmer_assistant": frozenset({"sliding_window"}),
+}
+"""Fields that transformers 5.12.1 does not check, for it has not got them: those that a draft is built by."""
 
 
 def as_engine_sees(config: Mapping[str, Any], older: bool = False) -> dict[str, Any]:
@@ -85,8 +88,10 @@ def _by_auto_config(model_type: str, given: dict[str, Any], older: bool) -> Conf
 
 
 def _as_before(facts: ClassFacts, model_type: str) -> ClassFacts:
-    newer = NEWER_FIELDS.get(model_type, frozenset())
-    fields = {name: field for name, field in facts.fields.items() if name not in newer}
+    untyped = UNTYPED_BEFORE.get(model_type, frozenset())
+    fields = {
+        name: replace(field, kind="any") if name in untyped else field for name, field in facts.fields.items()
+    }
     return replace(facts, fields=fields, odd_heads=True)
 
 

@@ -192,6 +192,10 @@ class ModelOptMixed(_Excluding):
 
     def _named(self, name: str) -> str:
         if "quant_algo" not in self.layers[name]:
+            if not checked:
+                raise NotModelled(
+                    "quantized_layers that are only read while the draft is built are not replayed"
+                )
             raise Refused(f"quantized_layers has no quant_algo for {name}")
         return str(self.layers[name]["quant_algo"]).upper()
 
@@ -304,7 +308,7 @@ def read_mixed(config: Mapping[str, Any], surroundings: Surroundings) -> QuantCo
         kv_cache = bool(section.get("kv_cache_quant_algo"))
     if section.get("quant_algo") != "MIXED_PRECISION":
         raise Refused(f"modelopt_mixed supports MIXED_PRECISION only, not {section.get('quant_algo')!r}")
-    layers = _quantized_layers(section.get("quantized_layers"))
+    layers = _quantized_layers(section.get("quantized_layers"), surroundings.dialect.own_blocks)
     exclusions = Exclusions(list(entries(excluded or [])), surroundings.packed_modules_mapping)
     block = _mixed_block(layers, surroundings.dialect.own_blocks)
     mixed = ModelOptMixed(exclusions, layers, _mixed_group_size(layers), block, kv_cache)
@@ -390,7 +394,7 @@ def _common_group_size(config: Mapping[str, Any], section: Mapping[str, Any]) ->
     return sizes.pop()
 
 
-def _quantized_layers(layers: object) -> Mapping[str, Mapping[str, Any]]:
+def _quantized_layers(layers: object, checked: bool) -> Mapping[str, Mapping[str, Any]]:
     if not layers or not isinstance(layers, Mapping):
         raise Refused("MIXED_PRECISION requires a non-empty quantized_layers map")
     for name, layer in layers.items():
