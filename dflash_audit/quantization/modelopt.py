@@ -192,10 +192,6 @@ class ModelOptMixed(_Excluding):
 
     def _named(self, name: str) -> str:
         if "quant_algo" not in self.layers[name]:
-            if not checked:
-                raise NotModelled(
-                    "quantized_layers that are only read while the draft is built are not replayed"
-                )
             raise Refused(f"quantized_layers has no quant_algo for {name}")
         return str(self.layers[name]["quant_algo"]).upper()
 
@@ -399,6 +395,8 @@ def _quantized_layers(layers: object, checked: bool) -> Mapping[str, Mapping[str
         raise Refused("MIXED_PRECISION requires a non-empty quantized_layers map")
     for name, layer in layers.items():
         if not isinstance(layer, Mapping) or not isinstance(layer.get("quant_algo", ""), str):
+            if not checked:
+                raise NotModelled("quantized_layers that the build alone reads are not replayed")
             raise Refused(f"quantized_layers has no quant_algo for {name}")
     return layers
 
