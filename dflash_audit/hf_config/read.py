@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from dflash_audit.hf_config.behaviours import TRANSFORMERS_CLASSES
-from dflash_audit.hf_config.classes import ClassFacts, transformers_class
+from dflash_audit.hf_config.classes import ClassFacts, base_class, transformers_class
 from dflash_audit.hf_config.config_object import Attributes, ConfigObject
 from dflash_audit.hf_config.making import make
 from dflash_audit.hf_config.model_types import ONLY_IN_TRANSFORMERS, READ_BY_SGLANG
@@ -27,11 +27,9 @@ SPECIAL_FLOATS: Final = {"Infinity": float("inf"), "-Infinity": float("-inf"), "
 """What `{"__float__": ...}` stands for."""
 
 
-UNTYPED_BEFORE: Final = {
-    "laguna": frozenset({"gating"}),
-    "muse_glimmer_assistant": frozenset({"sliding_window"}),
-}
-"""Fields that transformers 5.12.1 does not check, for it has not got them: those that a draft is built by."""
+UNCHECKED_BEFORE: Final = frozenset({"muse_glimmer_assistant"})
+UNCHECKED_FIELDS_BEFORE: Final = {"laguna": frozenset({"gating"})}
+"""What transformers 5.12.1 does not check, for it has not got it: classes, and fields that a draft is built by."""
 
 
 def as_engine_sees(config: Mapping[str, Any], older: bool = False) -> dict[str, Any]:
@@ -88,9 +86,12 @@ def _by_auto_config(model_type: str, given: dict[str, Any], older: bool) -> Conf
 
 
 def _as_before(facts: ClassFacts, model_type: str) -> ClassFacts:
-    untyped = UNTYPED_BEFORE.get(model_type, frozenset())
+    unchecked = UNCHECKED_FIELDS_BEFORE.get(model_type, frozenset())
+    if model_type in UNCHECKED_BEFORE:
+        unchecked = frozenset(facts.fields) - frozenset(base_class().fields)
     fields = {
-        name: replace(field, kind="any") if name in untyped else field for name, field in facts.fields.items()
+        name: replace(field, kind="any") if name in unchecked else field
+        for name, field in facts.fields.items()
     }
     return replace(facts, fields=fields, odd_heads=True)
 
