@@ -29,7 +29,7 @@ SPECIAL_FLOATS: Final = {"Infinity": float("inf"), "-Infinity": float("-inf"), "
 
 UNCHECKED_BEFORE: Final = frozenset({"muse_glimmer_assistant"})
 UNCHECKED_FIELDS_BEFORE: Final = {"laguna": frozenset({"gating"})}
-"""What transformers 5.12.1 does not check, for it has not got it: classes, and fields that a draft is built by."""
+"""What transformers 5.12.1 does not check, for it has not got it: classes, and fields of a draft."""
 
 
 def as_engine_sees(config: Mapping[str, Any], older: bool = False) -> dict[str, Any]:
