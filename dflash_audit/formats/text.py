@@ -91,7 +91,7 @@ def _why(row: Row) -> str:
 
 
 def _section(section: Section) -> Iterator[RenderableType]:
-    aside = "" if section.counts else " (does not count)"
+    aside = "" if section.counts else f" ({section.uncounted})"
     yield Text(f"\n{section.heading}{aside}", style="bold")
     for of in section.rules:
         yield Text.assemble(
