@@ -106,7 +106,9 @@ def test_what_would_not_run_is_skipped_with_the_reason(
     assert "target_layer_ids[1]=9 is out of range" in reasons("target-ids-range")[0]
     assert reasons("target-ids-range")[0].startswith("the engine stops before it would run (build: ")
     assert reasons("arch-unknown")[1].startswith("the engine stops before it would run (class: ")
-    assert reasons("dense-dflash2", tp=2) == ["the warm-up runs a draft of one rank, and --tp is 2"] * len(ALL)
+    assert reasons("dense-dflash2", tp=2) == ["the warm-up runs a draft of one rank, and --tp is 2"] * len(
+        ALL
+    )
 
     def raises(error: Exception) -> None:
         def forward(engine: object, run: object) -> None:
