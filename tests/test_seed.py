@@ -54,3 +54,4 @@ def test_users_of_the_release_are_thought_of(report: Report) -> None:
     (finding,) = (f for f in report.findings if f.engine is None)
     assert (finding.rule, finding.severity) == ("engines-disagree", "warning")
     assert "sglang-0.5.23" in finding.message
+    assert "sglang-0.5.19" not in finding.message

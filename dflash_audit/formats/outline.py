@@ -83,6 +83,11 @@ class Section:
         return " and ".join(self.engines) or "All engines"
 
     @property
+    def uncounted(self) -> str:
+        """What is said of a section that does not count."""
+        return "does not count" if len(self.engines) == 1 else "do not count"
+
+    @property
     def severities(self) -> list[Severity]:
         """One for each finding."""
         return [of.severity for of in self.rules for alike in of.alike for _ in alike.subjects]

@@ -22,11 +22,15 @@ After, spelled for all:
 
 Change the layout so that every engine serves it, or name the version that it needs in the model card.
 `--engine all` makes every engine decide.
+
+A release that a later one has followed (`sglang-0.5.19`) is no reason for this warning: its verdict stands
+beside the others, and tells from which version on the draft serves.
 """
 
 from collections.abc import Iterator, Sequence
 
 from dflash_audit.engine_run import EngineRun
+from dflash_audit.engines import SUPERSEDED
 from dflash_audit.facts import Facts
 from dflash_audit.finding import Finding
 from dflash_audit.verdict import verdict
@@ -39,7 +43,7 @@ def find(facts: Facts, findings: Sequence[Finding]) -> Iterator[Finding]:
     verdicts = {run.engine: verdict(run, findings) for run in facts.runs}
     if any(verdicts[engine] in ("fail", "skipped") for engine in facts.gating):
         return
-    failing = [run for run in facts.runs if verdicts[run.engine] == "fail"]
+    failing = [run for run in facts.runs if verdicts[run.engine] == "fail" and run.engine not in SUPERSEDED]
     if not failing:
         return
     # What an engine has no code for is no fault of the layout, and nothing to mend.

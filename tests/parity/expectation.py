@@ -1,7 +1,7 @@
 """What a report must say, worked out from an engine's record alone."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from parity.case import Record
@@ -37,12 +37,12 @@ ROTARY_CACHES = (".inv_freq", ".cos_cached", ".sin_cached")
 
 
 def modules(record: Record) -> set[str]:
-    """Every module that holds a parameter, and every module above one, without a leading `model.`."""
+    """Every module that holds a parameter, those above one, and each attention's own, without `model.`."""
     found = set()
     for parameter in record["parameters"]:
         parts = parameter["name"].removeprefix("model.").split(".")[:-1]
         found |= {".".join(parts[:length]) for length in range(1, len(parts) + 1)}
-    return found
+    return found | {f"{name}.attn" for name in found if name.endswith(".self_attn")}
 
 
 def of_vllm(record: Record) -> bool:
@@ -73,20 +73,22 @@ def lossy(cast: dict[str, str]) -> bool:
     return not scale and (cast["from"] in DENSE) != (cast["to"] in DENSE)
 
 
-def odd_sizes(record: Record) -> Iterator[str]:
+def odd_sizes(record: Record, held_twice: Collection[str] = ()) -> Iterator[str]:
     """Parameters that took in another amount than they hold, none of them by design.
 
-    With several ranks a record holds whole tensors against one rank's part, which tells nothing.
+    With several ranks a record holds whole tensors against one rank's part, which tells nothing,
+    and a tensor that lies in two files comes twice.
     """
     if record.get("tp", 1) > 1:
         return
+    twice = {re.sub(r"\[.*", "", target) for name in held_twice for target in record["loaded"].get(name, ())}
     unfilled = {re.sub(r"\[.*", "", name) for name in record["unfilled"]}
     classes = {parameter["name"]: parameter["module_class"] for parameter in record["parameters"]}
     for entry in record["wrong_size"]:
         name, holds, took = entry["parameter"], entry["holds"], entry["took"]
         scale_of_all_shards = took == 1 and holds in (2, 3) and "scale" in name
         padded = classes[name] in ("VocabParallelEmbedding", "ParallelLMHead")
-        if name not in unfilled and not (scale_of_all_shards or padded or name.endswith("g_idx")):
+        if name not in unfilled | twice and not (scale_of_all_shards or padded or name.endswith("g_idx")):
             yield name
 
 
@@ -127,12 +129,12 @@ def shards_of(name: str, record: Record) -> set[str]:
     )
 
 
-def fails(record: Record) -> bool:
-    """Whether the verdict on this engine must be fail."""
+def fails(record: Record, held_twice: Collection[str] = ()) -> bool:
+    """Whether the verdict on this engine must be fail; `held_twice` are tensors that lie in two files."""
     if record["stage"]:
         return True
     lost = [name for name in record["dropped"] if not excused(record, name)]
-    partly = [*odd_sizes(record), *half_filled(record)]
+    partly = [*odd_sizes(record, held_twice), *half_filled(record)]
     holes = {re.sub(r"\[.*", "", name) for name in record["unfilled"]} - unread(record)
     return bool(lost or holes or any(map(lossy, record["casts"])) or partly)
 

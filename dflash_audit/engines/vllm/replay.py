@@ -42,7 +42,7 @@ class VLLM(NamedTuple):
             _stages(progress, checkpoint, conditions)
         except Refused as refused:
             run = progress.run
-            run.refusal = Refusal(progress.stage, refused.reason)
+            run.refusal = Refusal(progress.stage, refused.reason, pattern=refused.pattern)
             named = None if run.config is None else run.config.get("architectures")
             # What names no class is a fault of the config, and no family.
             if progress.stage == "class" and isinstance(named, list) and named:

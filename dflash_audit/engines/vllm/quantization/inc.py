@@ -4,7 +4,6 @@ Source: vLLM 0.33.0 `model_executor/layers/quantization/inc/inc.py`, `config_par
 `schemes/inc_wna16_linear.py`.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,9 +11,10 @@ from typing import Any, Final
 from dflash_audit.engines.vllm.quantization import packed
 from dflash_audit.engines.vllm.quantization.config import QuantConfig, Surroundings
 from dflash_audit.engines.vllm.quantization.dense import dense_linear
+from dflash_audit.match import regex
 from dflash_audit.quantization.auto_round import BACKENDS, FORMATS, REGEX_CHARACTERS
 from dflash_audit.quantization.keys import optional, required
-from dflash_audit.refusal import NotModelled, Refused
+from dflash_audit.refusal import NoPattern, NotModelled, Refused
 from dflash_audit.tree import Linear, Scheme
 
 BITS: Final = (2, 3, 4, 5, 6, 7, 8)
@@ -162,6 +162,8 @@ def _searched(pattern: str, name: str) -> bool:
     if REGEX_CHARACTERS.isdisjoint(pattern):
         return False
     try:
-        return re.search(pattern, name) is not None
-    except re.error:
+        return regex(pattern, name, "search")
+    except NoPattern as error:
+        if not error.syntax:
+            raise
         return False
