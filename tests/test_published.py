@@ -116,8 +116,8 @@ def test_the_source_is_named(case: Case) -> None:
 
 
 def test_agrees_with_the_engines(case: Case, report: Report) -> None:
-    assert case.records.keys() == {OLDER, RELEASE, CHANGE}
-    for engine in report["engines"]:
+    assert case.records.keys() >= {OLDER, RELEASE, CHANGE}
+    for engine in engines(report):
         assert said(engine) == did(case.records[engine["name"]]), engine["name"]
 
 

@@ -141,8 +141,8 @@ def _engine(report: Report, run: EngineRun) -> dict[str, Any]:
         "tensors": [_tensor(run, run.plan, tensor) for tensor in run.plan.tensors] if run.plan else [],
         "resized": _resized(run.plan) if run.plan else [],
         "version": run.version,
-        "assumed": list(run.assumed),
         "verdicts": [{"tp": tp, "verdict": each} for tp, each in report.verdicts(run).items()],
+        "assumed": list(run.assumed),
     }
 
 

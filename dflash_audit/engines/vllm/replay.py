@@ -43,10 +43,10 @@ class VLLM(NamedTuple):
         except Refused as refused:
             run = progress.run
             run.refusal = Refusal(progress.stage, refused.reason, pattern=refused.pattern)
-            if progress.stage == "class" and run.config is not None:
-                run.unserved = (
-                    f"drafts of the class {', '.join(map(str, run.config.get('architectures') or ()))}"
-                )
+            named = None if run.config is None else run.config.get("architectures")
+            # What names no class is a fault of the config, and no family.
+            if progress.stage == "class" and isinstance(named, list) and named:
+                run.unserved = f"drafts of the class {', '.join(map(str, named))}"
         except NotModelled as unknown:
             progress.run.skipped = unknown.reason
         return progress.run
