@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from dflash_audit.sources.checkpoint import Origin, Tensor
 from dflash_audit.sources.source import open_folder
-from dflash_audit.sources.target_files import TargetFiles, is_embedding, is_head, read_target_files
+from dflash_audit.sources.target_files import EMBEDDINGS, HEADS, TargetFiles, of_one, read_target_files
 
 LANGUAGE_PARTS: Final = ("llm_config", "language_config", "text_config")
 """Keys under which a multimodal config holds its language part, in the engine's order.
@@ -108,11 +108,13 @@ class Target:
 
     @property
     def head(self) -> tuple[Tensor, ...]:
-        return tuple(tensor for tensor in self.tensors or () if is_head(tensor.name))
+        """The tensors of the language model's head, of one module alone."""
+        return of_one(HEADS, self.tensors or ())
 
     @property
     def embedding(self) -> tuple[Tensor, ...]:
-        return tuple(tensor for tensor in self.tensors or () if is_embedding(tensor.name))
+        """The tensors of its token embedding, of one module alone."""
+        return of_one(EMBEDDINGS, self.tensors or ())
 
     def number(self, key: str) -> int | None:
         """A whole number of the language part's, above zero and of a size that such a number can have."""

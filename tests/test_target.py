@@ -112,6 +112,20 @@ def test_of_weights_the_head_and_the_embedding_alone_are_looked_at(tmp_path: Pat
     assert target.tensors is not None and len(target.tensors) == 2
 
 
+def test_of_two_modules_one_is_looked_at(tmp_path: Path) -> None:
+    """A checkpoint may hold the table under two names that the engine knows: their tensors are not mixed."""
+    tensors = {
+        "language_model.lm_head.weight": ("BF16", [256, 128]),
+        "lm_head.qweight": ("I32", [16, 256]),
+        "lm_head.scales": ("F16", [1, 256]),
+        "model.layers.8.shared_head.head.weight": ("BF16", [256, 128]),
+        "model.layers.8.embed_tokens.weight": ("BF16", [256, 128]),
+    }
+    target = read(tmp_path / "t", tensors=tensors)
+    assert {tensor.name for tensor in target.head} == {"lm_head.qweight", "lm_head.scales"}
+    assert target.embedding == ()
+
+
 def test_a_config_alone_will_do(tmp_path: Path) -> None:
     target = read(tmp_path / "t")
     assert target.tensors is None and target.head == ()
@@ -188,7 +202,7 @@ def test_names_of_a_target_reach_no_format_as_they_are(draft: str, tmp_path: Pat
         "model_type": HOSTILE,
         "quantization_config": {"quant_method": HOSTILE, HOSTILE + "quarot": True},
     }
-    tensors = {f"{HOSTILE}.lm_head.qweight": ("I32", [16, 256])}
+    tensors = {f"lm_head.{HOSTILE}": ("I32", [16, 256]), "lm_head.qweight": ("I32", [16, 256])}
     at = folder(tmp_path / "t", config, tensors=tensors)
     for form in ("text", "markdown", "github", "html", "junit", "gitlab"):
         said = run(draft, "--target", str(at), "--format", form).stdout
