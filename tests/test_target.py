@@ -24,7 +24,8 @@ CONFIG = {
     "dtype": "bfloat16",
 }
 HOSTILE = "a\n::error::b\x1b[31m<script>|`c`"
-DEEP = 400
+DEEP = 40
+"""So that two levels each stay below what a JSON file may be nested."""
 
 
 def folder(at: Path, config: Any = CONFIG, **beside: Any) -> Path:
@@ -211,21 +212,29 @@ def test_names_of_a_target_reach_no_format_as_they_are(draft: str, tmp_path: Pat
     valid(json.loads(run(draft, "--target", str(at), "--json").stdout))
 
 
-def test_a_config_that_is_nested_deep_or_odd_stops_no_rule(draft: str, tmp_path: Path) -> None:
-    deep = json.loads('{"x": [' * DEEP + "{}" + "]}" * DEEP)
-    odd: dict[str, Any] = {
-        **CONFIG,
-        "quantization_config": {
-            "deep": deep,
-            "transform_config": {"config_groups": {"a": {"apply": [1, {}]}}},
-        },
-        "rope_scaling": {"factor": 10**400},
-        "rope_parameters": {"rope_theta": 10**400},
-        "max_position_embeddings": 10**30,
-        "num_loops": 2**39,
-        "torch_dtype": {},
-        "dtype": 3,
-    }
-    said = audit(Request(draft, target=str(folder(tmp_path / "t", odd))))
+NESTED = json.loads('{"x": [' * DEEP + "{}" + "]}" * DEEP)
+ODD: list[tuple[str, Any]] = [
+    *((key, odd) for key in ("dtype", "torch_dtype") for odd in (3, 1.5, True, [], ["x"], {}, {"x": 1}, "x")),
+    *((key, odd) for key in ("rope_theta", "rope_scaling") for odd in (10**400, "x", [], {"factor": 10**400})),
+    ("rope_parameters", {"rope_theta": 10**400}),
+    ("rope_parameters", {"full_attention": {"rope_theta": [1]}}),
+    ("max_position_embeddings", 10**400),
+    ("num_loops", 2**39),
+    ("num_loops", {}),
+    ("architectures", [["x"], {}]),
+    ("model_type", ["x"]),
+    ("tie_word_embeddings", ["x"]),
+    ("quantization_config", ["x"]),
+    ("quantization_config", {"quant_method": ["x"]}),
+    ("quantization_config", {"deep": NESTED}),
+    ("quantization_config", {"transform_config": {"config_groups": {"a": {"apply": [1, {}]}}}}),
+    ("text_config", {"dtype": ["x"]}),
+]
+
+
+@pytest.mark.parametrize(("key", "odd"), ODD, ids=lambda value: str(value)[:40])
+def test_an_odd_value_of_a_config_stops_no_rule(key: str, odd: Any, draft: str, tmp_path: Path) -> None:
+    config = {name: value for name, value in CONFIG.items() if not key.endswith(name)} | {key: odd}
+    said = audit(Request(draft, target=str(folder(tmp_path / "t", config))))
     assert said.error is None
     valid(document(said))

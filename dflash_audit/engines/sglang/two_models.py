@@ -84,9 +84,10 @@ def options(config: Config, model_class: str, target: "Target") -> Iterator[str]
 
 def _served(said: Any, model_type: Any) -> str | None:
     """The dtype that a model is built in: float16 where its config says float32 or none; None if unknown."""
-    said = "float32" if said is None else said.removeprefix("torch.") if isinstance(said, str) else said
-    if said not in DENSE_FLOATS:
+    named = "float32" if said is None else said
+    dtype = named.removeprefix("torch.") if isinstance(named, str) else ""
+    if dtype not in DENSE_FLOATS:
         return None
-    if said != "float32":
-        return str(said)
+    if dtype != "float32":
+        return dtype
     return SERVED if str(model_type).startswith("gemma") else "float16"
