@@ -215,7 +215,11 @@ def test_names_of_a_target_reach_no_format_as_they_are(draft: str, tmp_path: Pat
 NESTED = json.loads('{"x": [' * DEEP + "{}" + "]}" * DEEP)
 ODD: list[tuple[str, Any]] = [
     *((key, odd) for key in ("dtype", "torch_dtype") for odd in (3, 1.5, True, [], ["x"], {}, {"x": 1}, "x")),
-    *((key, odd) for key in ("rope_theta", "rope_scaling") for odd in (10**400, "x", [], {"factor": 10**400})),
+    *(
+        (key, odd)
+        for key in ("rope_theta", "rope_scaling")
+        for odd in (10**400, "x", [], {"factor": 10**400})
+    ),
     ("rope_parameters", {"rope_theta": 10**400}),
     ("rope_parameters", {"full_attention": {"rope_theta": [1]}}),
     ("max_position_embeddings", 10**400),
