@@ -26,7 +26,7 @@ def real(value: Any, field: str) -> float:
     """`float(value)` of any JSON value; `Refused` where Python raises."""
     try:
         return float(value)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise Refused(f"{field} must be a number, got {value!r}") from error
 
 
