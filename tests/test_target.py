@@ -213,13 +213,11 @@ def test_names_of_a_target_reach_no_format_as_they_are(draft: str, tmp_path: Pat
 
 
 NESTED = json.loads('{"x": [' * DEEP + "{}" + "]}" * DEEP)
+NO_DTYPES: list[Any] = [3, 1.5, True, [], ["x"], {}, {"x": 1}, "x"]
+NO_ROPES: list[Any] = [10**400, "x", [], {"factor": 10**400}]
 ODD: list[tuple[str, Any]] = [
-    *((key, odd) for key in ("dtype", "torch_dtype") for odd in (3, 1.5, True, [], ["x"], {}, {"x": 1}, "x")),
-    *(
-        (key, odd)
-        for key in ("rope_theta", "rope_scaling")
-        for odd in (10**400, "x", [], {"factor": 10**400})
-    ),
+    *((key, value) for key in ("dtype", "torch_dtype") for value in NO_DTYPES),
+    *((key, value) for key in ("rope_theta", "rope_scaling") for value in NO_ROPES),
     ("rope_parameters", {"rope_theta": 10**400}),
     ("rope_parameters", {"full_attention": {"rope_theta": [1]}}),
     ("max_position_embeddings", 10**400),

@@ -72,7 +72,7 @@ def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iter
 
 
 def _untapped(pair: Pair, depth: int, known: bool) -> Iterator[Finding]:
-    key, ids = pair.taps
+    key, ids = pair.draft.captured
     beyond = [layer for layer in ids or () if not 0 <= layer < depth]
     if beyond:
         told = ", ".join(map(str, beyond[:MOST_TOLD]))
