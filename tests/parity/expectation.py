@@ -35,12 +35,16 @@ ROTARY_CACHES = (".inv_freq", ".cos_cached", ".sin_cached")
 
 
 def modules(record: Record) -> set[str]:
-    """Every module that holds a parameter, and every module above one."""
+    """Every module that holds a parameter, every module above one, and each attention's `attn`.
+
+    That one holds none without a KV cache scheme, and a record names modules by their parameters. Source:
+    SGLang 0.5.23 `srt/models/dflash.py`, where each `DFlashAttention` makes a `RadixAttention`.
+    """
     found = set()
     for parameter in record["parameters"]:
         parts = parameter["name"].split(".")[:-1]
         found |= {".".join(parts[:length]) for length in range(1, len(parts) + 1)}
-    return found
+    return found | {f"{module}.attn" for module in found if module.endswith(".self_attn")}
 
 
 def excused(record: Record, name: str) -> bool:
