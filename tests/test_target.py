@@ -74,6 +74,14 @@ def test_numbers_come_from_the_language_part(nesting: tuple[str, ...], tmp_path:
     assert (target.model_type, target.architectures) == ("qwen3", ("X",))
 
 
+def test_an_older_llava_is_read_at_the_top(tmp_path: Path) -> None:
+    config = {**CONFIG, "text_config": {"hidden_size": 7}}
+    assert read(tmp_path / "a", {**config, "architectures": ["LlavaQwenForCausalLM"]}).hidden_size == 128
+    assert (
+        read(tmp_path / "b", {**config, "architectures": ["LlavaForConditionalGeneration"]}).hidden_size == 7
+    )
+
+
 @pytest.mark.parametrize("value", [None, "128", 0, -1, 1.5, True, [], {}, 10**40])
 def test_what_is_no_size_is_not_told(value: Any, tmp_path: Path) -> None:
     assert read(tmp_path / "t", {**CONFIG, "hidden_size": value}).hidden_size is None

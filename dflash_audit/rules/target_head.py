@@ -35,12 +35,12 @@ Where it is the ranks, serve on one.
 
 from collections.abc import Iterator
 from enum import Enum
-from typing import Final
 
 from dflash_audit.diagnosis.sglang_draft import SELECTORS
 from dflash_audit.diagnosis.with_target import Pair, read_pair
 from dflash_audit.dtypes import DENSE_FLOATS, TORCH
 from dflash_audit.engine_run import Conditions, EngineRun
+from dflash_audit.engines.sglang.target_heads import DENSE_HEADED
 from dflash_audit.finding import Finding
 from dflash_audit.rules.mask_embedding import FILE as MASK_EMBEDDING
 from dflash_audit.sources.checkpoint import Checkpoint, Tensor
@@ -55,20 +55,6 @@ class Form(Enum):
 
 
 WITH_CANDIDATES = frozenset((*SELECTORS, "LiLiCorrDraftModel"))
-
-
-DENSE_HEADED: Final = frozenset(
-    """
-auto-round-int8 bitsandbytes blockwise_int8 fp8 humming minimax_m3_nvfp4 modelslim moe_wna16 mxfp4 mxfp8
-mxfp_w4a8 nvfp4_online petit_nvfp4 quark quark_int4fp8_moe quark_mxfp4 w4afp8 w8a8_fp8 w8a8_int8
-""".split()
-)
-"""Methods under which the head is dense whatever is stored: one that is not does the target itself harm.
-
-Source: SGLang 0.5.23 `srt/layers/quantization/`, every class in `QUANTIZATION_METHODS` whose
-`get_quant_method` knows neither `ParallelLMHead` nor `VocabParallelEmbedding`. `awq` and `gptq` become
-methods on a GPU that do.
-"""
 
 
 def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iterator[Finding]:
