@@ -271,7 +271,7 @@ def _longrope(rope: Rope) -> None:
         raise Refused("short_factor and long_factor are of different lengths")
     for key in ("short_mscale", "long_mscale"):
         if rope.get(key) is not None:
-            rope.number(key, 1.0)
+            rope.scalar(key, 1.0)
     _positions(original)
     _positions(rope.max_position)
 
