@@ -117,8 +117,9 @@ def test_the_source_is_named(case: Case) -> None:
 
 def test_agrees_with_the_engines(case: Case, report: Report) -> None:
     assert case.records.keys() >= {OLDER, RELEASE, CHANGE}
-    for engine in engines(report):
-        assert said(engine) == did(case.records[engine["name"]]), engine["name"]
+    for engine in report["engines"]:
+        if engine["name"] in case.records:
+            assert said(engine) == did(case.records[engine["name"]]), engine["name"]
 
 
 def test_verdicts(case: Case, report: Report) -> None:
