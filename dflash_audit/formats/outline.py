@@ -13,8 +13,8 @@ from dflash_audit.byte_count import byte_count
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import SEVERITIES, Finding, Severity, Waiver
 from dflash_audit.formats.told import Step, Told, sections, steps, told
-from dflash_audit.ranks import listed
 from dflash_audit.report import Report
+from dflash_audit.several_sizes import listed
 from dflash_audit.sources.checkpoint import Checkpoint
 from dflash_audit.verdict import Verdict
 

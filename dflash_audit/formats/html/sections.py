@@ -13,8 +13,8 @@ from dflash_audit.formats.html.cells import Box
 from dflash_audit.formats.html.markup import Markup, element, joined
 from dflash_audit.formats.html.states import STATES
 from dflash_audit.formats.told import Told, steps
-from dflash_audit.ranks import listed
 from dflash_audit.report import Report
+from dflash_audit.several_sizes import listed
 from dflash_audit.verdict import Verdict
 
 WORDS: Final[dict[Verdict, tuple[str, str]]] = {

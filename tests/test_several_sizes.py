@@ -1,5 +1,6 @@
 """Several tensor parallel sizes in one audit: what holds at which of them, told once."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ from materialize import materialize
 from test_cli import FIXTURES, report, run
 
 from dflash_audit.finding import Finding
-from dflash_audit.ranks import AtSize, listed, merged
+from dflash_audit.several_sizes import AtSize, listed, merged
 
 BLOCKS = FIXTURES / "rules" / "rank-limit" / "bad-four-ranks"
 
@@ -90,16 +91,42 @@ def finding(message: str, subject: str = "s", severity: Any = "error") -> Findin
 def test_sizes_are_merged_by_what_a_finding_is_about() -> None:
     found = merged(
         [
-            at(1, finding("at one.")),
-            at(2, finding("at two."), finding("of another.", "t")),
-            at(4, finding("milder.", "s", "warning"), finding("of another.", "t")),
+            at(1, finding("at one."), finding("the same.", "u")),
+            at(2, finding("at more."), finding("of another.", "t"), finding("the same.", "u")),
+            at(4, finding("at more."), finding("of another.", "t"), finding("the same.", "u")),
+            at(8, finding("milder.", "s", "warning"), finding("the same.", "u")),
         ]
     )
     assert [(each.message, each.ranks) for each in found] == [
-        ("At --tp 1 and 2: at one.", (1, 2)),
+        ("At --tp 1: at one. At --tp 2 and 4: at more.", (1, 2, 4)),
+        ("the same.", ()),
         ("At --tp 2 and 4: of another.", (2, 4)),
-        ("At --tp 4: milder.", (4,)),
+        ("At --tp 8: milder.", (8,)),
     ]
+
+
+def test_what_holds_at_all_sizes_says_where_its_words_differ() -> None:
+    hinted = [
+        replace(finding(f"{n} numbers."), hint=hint) for n, hint in ((8, "Mend."), (4, "Mend or wait."))
+    ]
+    [found] = merged([at(1, hinted[0]), at(2, hinted[1])])
+    assert found.message == "At --tp 1: 8 numbers. At --tp 2: 4 numbers."
+    assert found.hint == "At --tp 1: Mend. At --tp 2: Mend or wait."
+    assert found.ranks == () and found.subjects == ("s",)
+
+
+def test_a_finding_about_the_size_names_each() -> None:
+    about = [replace(finding("not so many.", f"--tp {tp}"), about_size=True) for tp in (4, 8)]
+    [found] = merged([at(4, about[0]), at(8, about[1])])
+    assert (found.subject, found.subjects) == ("--tp 4 and 8", ("--tp 4", "--tp 8"))
+    apart = merged([at(4, finding("a.", "--tp 4")), at(8, finding("a.", "--tp 8"))])
+    assert [each.subject for each in apart] == ["--tp 4", "--tp 8"]
+
+
+def test_no_size_is_told_of_another(draft: str) -> None:
+    [limit] = of_rule(report(draft, "--tp", "1,2,4,8,16"), "rank-limit")
+    assert limit["subject"] == "--tp 4, 8 and 16" and limit["tp"] == [4, 8, 16]
+    assert limit["message"].startswith("At --tp 4, 8 and 16: ") and limit["message"].count("--tp 4") == 1
 
 
 def test_sizes_as_a_person_reads_them() -> None:

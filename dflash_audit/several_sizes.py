@@ -25,13 +25,13 @@ class AtSize:
 def merged(sizes: Sequence[AtSize]) -> tuple[Finding, ...]:
     """The findings of all sizes, in the order in which they first appear.
 
-    The same one at several sizes is one, with the first's words; one that does not hold at all of
-    them says where it does.
+    The same one at several sizes is one; where it does not hold at all of them, or is told in other
+    words at another, it says what holds where.
     """
     found: dict[Hashable, list[tuple[int, Finding]]] = {}
     for size in sizes:
         for finding in size.findings:
-            found.setdefault(_same(finding, size.tp), []).append((size.tp, finding))
+            found.setdefault(_same(finding), []).append((size.tp, finding))
     return tuple(_one(of, [size.tp for size in sizes]) for of in found.values())
 
 
@@ -46,18 +46,31 @@ def listed(ranks: Sequence[int]) -> str:
     return f"--tp {', '.join(most)} and {last}" if most else f"--tp {last}"
 
 
-def _same(finding: Finding, tp: int) -> Hashable:
-    """What two sizes' findings have in common where they are the same; one about the size has no subject."""
-    about_the_size = finding.subject == f"--tp {tp}"
-    subjects = () if about_the_size else (finding.subject, finding.subjects)
+def _same(finding: Finding) -> Hashable:
+    """What two sizes' findings have in common where they are the same; the size itself is no subject."""
+    subjects = () if finding.about_size else (finding.subject, finding.subjects)
     return (finding.rule, finding.severity, finding.engine, subjects)
 
 
 def _one(of: Sequence[tuple[int, Finding]], asked: Sequence[int]) -> Finding:
     ranks = tuple(tp for tp, _ in of)
     first = of[0][1]
-    subjects = tuple(dict.fromkeys(subject for _, finding in of for subject in finding.subjects))
-    if ranks == tuple(asked):
-        return replace(first, subjects=subjects)
-    message = f"At {listed(ranks)}: {first.message}"
-    return replace(first, message=message, subjects=subjects, ranks=ranks)
+    at_all = ranks == tuple(asked)
+    return replace(
+        first,
+        subject=listed(ranks) if first.about_size else first.subject,
+        message=_told([(tp, finding.message) for tp, finding in of], everywhere=at_all),
+        hint=_told([(tp, finding.hint) for tp, finding in of if finding.hint], everywhere=True) or None,
+        subjects=tuple(dict.fromkeys(subject for _, finding in of for subject in finding.subjects)),
+        ranks=() if at_all else ranks,
+    )
+
+
+def _told(said: Sequence[tuple[int, str]], *, everywhere: bool) -> str:
+    """What is said at each size, the same words once; bare where they are the same `everywhere`."""
+    at: dict[str, list[int]] = {}
+    for tp, words in said:
+        at.setdefault(words, []).append(tp)
+    if everywhere and len(at) == 1:
+        return next(iter(at))
+    return " ".join(f"At {listed(ranks)}: {words}" for words, ranks in at.items())
