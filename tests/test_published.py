@@ -129,7 +129,7 @@ def test_verdicts(case: Case, report: Report) -> None:
 
 
 def test_what_the_older_release_does_not_serve(case: Case, report: Report) -> None:
-    older, release, _ = (engine["verdict"] for engine in report["engines"])
+    older, release, *_ = (engine["verdict"] for engine in report["engines"])
     assert older == ("fail" if case.folder.name in NEWER else release)
 
 
