@@ -37,7 +37,7 @@ ROTARY_CACHES = (".inv_freq", ".cos_cached", ".sin_cached")
 
 
 def modules(record: Record) -> set[str]:
-    """Every module that holds a parameter, every module above one, and each attention's `attn`, without `model.`.
+    """Every module that holds a parameter, every module above one, and each attention's `attn`; no `model.`.
 
     That one holds none without a KV cache scheme, and a record names modules by their parameters. Source:
     SGLang 0.5.23 `srt/models/dflash.py`, where each `DFlashAttention` makes a `RadixAttention`.
