@@ -95,14 +95,19 @@ def _read(request: Request) -> tuple[Checkpoint, Conditions]:
     """The checkpoint, and the conditions with the target that was named; raises `Unreadable`."""
     with _sign_of_life(request.source):
         checkpoint = read_source(request.source, request.revision)
+    return checkpoint, with_target(request)
+
+
+def with_target(request: Request) -> Conditions:
+    """The conditions of the first size, with the target that was named; raises `Unreadable`."""
     conditions = replace(request.conditions, tp=request.ranks[0]) if request.ranks else request.conditions
     if request.target is None:
-        return checkpoint, conditions
+        return conditions
     # Only here: an audit without a target does without.
     from dflash_audit.target import read_target
 
     with _sign_of_life(request.target):
-        return checkpoint, replace(conditions, target=read_target(request.target))
+        return replace(conditions, target=read_target(request.target))
 
 
 def _sign_of_life(source: str) -> AbstractContextManager[None]:

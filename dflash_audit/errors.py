@@ -17,6 +17,7 @@ class Unreadable(Exception):
 
     def __init__(self, kind: str, subject: str, reason: str) -> None:
         self.kind = kind
+        self.subject = subject
         self.reason = reason
         self.message = printable(f"{subject}: {reason}")
         super().__init__(self.message)

@@ -14,7 +14,7 @@ from dflash_audit.gate import words
 from dflash_audit.gate.controls import Controls
 from dflash_audit.gate.waive import waive
 from dflash_audit.report import Report
-from dflash_audit.usage import WrongUsage, installed_version, known, one_rank
+from dflash_audit.usage import WrongUsage, deciding, installed_version, known, one_rank
 from dflash_audit.warmup.options import Options
 
 AnyPath = str | os.PathLike[str]
@@ -26,7 +26,7 @@ def audit(
     engines: str | Iterable[str] = DEFAULT,
     revision: str | None = None,
     quantization: str | None = None,
-    tp: int = 1,
+    tp: int | Iterable[int] = 1,
     gpu: str = DEFAULT_CARD,
     attention_backend: str | None = None,
     target: AnyPath | None = None,
@@ -40,8 +40,9 @@ def audit(
     """Audit one checkpoint, as `dflash-audit SOURCE` does with the options of the same names.
 
     `source` is a path or a repo of the Hub as on the command line; a `pathlib.Path` is always a path.
-    `engines` name those that decide, "all" for every profile; `tp` counts tensor parallel ranks; `gpu` is a
-    card as --gpu has it; `attention_backend` is the server's --speculative-draft-attention-backend.
+    `engines` name those that decide, "all" for every profile; `tp` counts tensor parallel ranks, of one size
+    or of several that are each audited; `gpu` is a card as --gpu has it; `attention_backend` is the server's
+    --speculative-draft-attention-backend.
     `target` is the model that the draft is made for, named as `source` is.
     `baseline` is a file of --write-baseline. `warmup` says how to run the draft forward too.
 
@@ -49,7 +50,8 @@ def audit(
     Raises `WrongUsage`, a ValueError, for what the command line ends with exit code 2 for.
     """
     gating = _gating(_several(engines))
-    _check(gating, tp, warmup)
+    sizes = _sizes(tp)
+    _check(gating, sizes, warmup)
     controls = Controls(
         fail_on=words.fail_on(fail_on),
         select=None if select is None else words.selected(_some(select, "select names no rule")),
@@ -57,9 +59,11 @@ def audit(
         known=None if baseline is None else _known_findings(baseline),
         strict=strict,
     )
-    conditions = Conditions(tp, CARDS[known(gpu.lower(), CARDS, "card")], quantization, attention_backend)
+    conditions = Conditions(
+        sizes[0], CARDS[known(gpu.lower(), CARDS, "card")], quantization, attention_backend
+    )
     beside = None if target is None else _source(target)
-    request = Request(_source(source), gating, conditions, controls.fail_on, revision, beside, warmup)
+    request = Request(_source(source), gating, conditions, controls.fail_on, revision, beside, warmup, sizes)
     return waive(audit_request(request), controls)
 
 
@@ -102,14 +106,29 @@ def _gating(names: Iterable[str]) -> frozenset[str]:
     for name in asked:
         if name in LIVE:
             installed_version(name)
-    profiles = ENGINES if "all" in asked else ()
-    return frozenset((*profiles, *asked)) - {"all"}
+    return deciding(asked)
 
 
-def _check(gating: frozenset[str], tp: int, warmup: Options | None) -> None:
-    if tp < 1:
-        raise WrongUsage(f"tp is {tp}: at least one rank")
-    one_rank(gating, tp, warmup is not None)
+def _sizes(tp: int | Iterable[int]) -> tuple[int, ...]:
+    """What --tp takes: numbers of ranks, each once."""
+    if isinstance(tp, str) or not isinstance(tp, int | Iterable):
+        raise WrongUsage(f"tp is {tp!r}: a number of ranks, or several")
+    sizes = (tp,) if isinstance(tp, int) else tuple(tp)
+    if not sizes:
+        raise WrongUsage("tp names no number of ranks")
+    for size in sizes:
+        if not isinstance(size, int) or isinstance(size, bool):
+            raise WrongUsage(f"tp is {size!r}: a number of ranks, or several")
+        if size < 1:
+            raise WrongUsage(f"tp is {size}: at least one rank")
+        if sizes.count(size) > 1:
+            raise WrongUsage(f"tp names {size} twice")
+    return sizes
+
+
+def _check(gating: frozenset[str], sizes: Iterable[int], warmup: Options | None) -> None:
+    for tp in sizes:
+        one_rank(gating, tp, warmup is not None)
     if warmup is None:
         return
     # Only here: an audit without a warm-up does without.

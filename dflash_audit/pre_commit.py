@@ -22,7 +22,13 @@ def main() -> None:
     if wrong := [*_misread(options, files)]:
         print(*wrong, sep="\n", file=sys.stderr)
         sys.exit(2)
-    sys.exit(max((_audit(folder, options) for folder in checkpoints(files)), default=0))
+    try:
+        folders = checkpoints(files)
+    except OSError as error:
+        told = f"{error.filename}: {error.strerror}"
+        print(f"dflash-audit: {printable(told)}", file=sys.stderr)
+        sys.exit(UNREADABLE)
+    sys.exit(max((_audit(folder, options) for folder in folders), default=0))
 
 
 def _misread(options: Iterable[str], files: Iterable[str]) -> Iterator[str]:
@@ -39,6 +45,7 @@ def checkpoints(files: Iterable[str]) -> list[str]:
     """The folders whose weights changed, or whose config did and that have weights; of other files none.
 
     A config.json alone is that of any program; weights without one are for the audit to complain about.
+    Raises OSError where a folder cannot be listed.
     """
     folders: set[str] = set()
     for file in files:

@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Iterable
 
-from dflash_audit.engines import LIVE
+from dflash_audit.engines import ENGINES, LIVE
 from dflash_audit.printable import printable
 
 
@@ -22,6 +22,12 @@ def known(name: str, names: Iterable[str], what: str) -> str:
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.4)
     meant = f" Did you mean {near[0]}?" if near else ""
     raise WrongUsage(f"{name} is no {what}.{meant} Known: {', '.join(names)}.")
+
+
+def deciding(names: Iterable[str]) -> frozenset[str]:
+    """The engines that are named, with "all" for every profile."""
+    asked = {*names}
+    return frozenset(asked - {"all"} | ({*ENGINES} if "all" in asked else set()))
 
 
 def installed_version(engine: str = "sglang@installed") -> str:

@@ -98,6 +98,20 @@ def test_an_unknown_engine_is_a_usage_error_that_names_the_nearest() -> None:
     assert "Did you mean sglang-next?" in " ".join(done.stderr.split())
 
 
+@pytest.mark.parametrize("command", ["audit", "fix", "push", "pr", "diff"])
+def test_all_and_a_live_engine_are_both(command: str, tmp_path: Path) -> None:
+    """A live engine builds one rank alone, which tells that it was not forgotten."""
+    (tmp_path / "sglang").mkdir()
+    (tmp_path / "sglang" / "__init__.py").write_text("")
+    others = {"push": ["org/name"], "diff": [str(SEED)], "pr": ["1"]}.get(command, [])
+    source = "org/name" if command == "pr" else str(SEED)
+    words = [command, source, *others, "--engine", "all", "--engine", "sglang@installed", "--tp", "2"]
+    path = os.pathsep.join((os.environ.get("PYTHONPATH", ""), str(tmp_path)))
+    done = run(*words, PYTHONPATH=path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "sglang@installed builds one rank alone" in " ".join(done.stderr.split())
+
+
 @pytest.mark.parametrize("words", [[], ["--no-such-option"], ["a", "b"]])
 def test_a_wrong_command_line_is_a_usage_error(words: list[str]) -> None:
     assert run(*words).returncode == 2
@@ -111,6 +125,28 @@ def test_a_source_that_cannot_be_read(tmp_path: Path) -> None:
     said = report(str(tmp_path / "nothing"))
     assert said["error"]["kind"] == "no-such-source"
     assert said["engines"] == []
+
+
+def test_a_fault_of_the_program_blames_no_checkpoint() -> None:
+    probe = (
+        "import sys; sys.argv = ['dflash-audit', 'x']\n"
+        "import dflash_audit.auditing as module\n"
+        "def audit(request): raise KeyError('\\x1b[31m\\n::error::pwned')\n"
+        "module.audit = audit\n"
+        "from dflash_audit.cli import main\n"
+        "main()"
+    )
+    for asked in ("", "1"):
+        environment = {**os.environ, "DFLASH_AUDIT_TRACEBACK": asked}
+        command = [sys.executable, "-c", probe]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        assert (done.returncode, done.stdout) == (3, "")
+        *before, last = done.stderr.splitlines()
+        assert last.startswith("dflash-audit: the program itself failed (KeyError: ")
+        assert "::error::pwned" in last and "\x1b" not in done.stderr
+        assert ("DFLASH_AUDIT_TRACEBACK=1 shows where" in last) == (not asked)
+        assert (before[:1] == ["Traceback (most recent call last):"]) == bool(asked)
+        assert not any(line.startswith("::") for line in before)
 
 
 @pytest.mark.parametrize("name", ["config.json", "tokenizer.json"])

@@ -43,6 +43,7 @@ def test_every_option_that_changes_a_report_is_an_argument() -> None:
         (["--engine", "all"], {"engines": "all"}),
         (["--engine", RELEASE, "--engine", "sglang-next"], {"engines": [RELEASE, "sglang-next"]}),
         (["--tp", "3", "--gpu", "T4"], {"tp": 3, "gpu": "T4"}),
+        (["--tp", "1,2,3"], {"tp": (1, 2, 3)}),
         (["--fail-on", "warning"], {"fail_on": "warning"}),
         (["--quantization", "fp8"], {"quantization": "fp8"}),
         (
@@ -103,6 +104,13 @@ def test_a_path_is_never_a_repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         ({"ignore": "dropped-tensor:"}, "names no subject"),
         ({"baseline": "no-such.json"}, "no-such.json: cannot be read"),
         ({"tp": 0}, "at least one rank"),
+        ({"tp": (1, 0)}, "at least one rank"),
+        ({"tp": ()}, "tp names no number"),
+        ({"tp": [2, 1, 2]}, "tp names 2 twice"),
+        ({"tp": "2"}, "tp is '2'"),
+        ({"tp": 2.0}, "tp is 2.0"),
+        ({"tp": [True]}, "tp is True"),
+        ({"tp": [1, 2], "engines": "sglang-next", "warmup": Options()}, "one rank"),
         ({"warmup": Options(), "tp": 2}, "one rank"),
     ],
 )

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from test_cli import FIXTURES, SEED
 
+from dflash_audit.sink import sink
+
 FULL = Path("/dev/full")
 COMMANDS = (
     (str(SEED),),
@@ -44,3 +46,13 @@ def test_closed_leaves_the_exit_code(words: tuple[str, ...]) -> None:
         ["bash", "-c", command, "bash", *words], stderr=subprocess.PIPE, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
+def test_what_takes_nothing_more_keeps_no_handle(tmp_path: Path) -> None:
+    with (tmp_path / "out").open("w") as stream:
+        before = os.listdir("/proc/self/fd")
+        sink(stream)
+        assert os.listdir("/proc/self/fd") == before
+        stream.write("more")
+    assert (tmp_path / "out").read_text() == ""

@@ -80,5 +80,10 @@ def main() -> None:
     else:
         words = words if words[0] in COMMANDS else ["audit", *words]
         commands = words[:1]
-    # One command is put together, not all: the others' options would only cost time.
-    _program(commands)(args=words)
+    try:
+        # One command is put together, not all: the others' options would only cost time.
+        _program(commands)(args=words)
+    except Exception as error:  # a fault of the program, of which exit code 1 would blame the checkpoint
+        from dflash_audit.cli.crash import end
+
+        end(error)

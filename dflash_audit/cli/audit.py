@@ -4,10 +4,9 @@ from typing import Annotated
 
 import typer
 
-from dflash_audit.cards import CARDS, DEFAULT_CARD
+from dflash_audit.cards import DEFAULT_CARD
 from dflash_audit.cli import options
 from dflash_audit.cli.terminal import complain, screen, write_out
-from dflash_audit.engines import DEFAULT, ENGINES
 
 
 def command(
@@ -43,16 +42,13 @@ def command(
     """Audit a checkpoint: exit 0 when every deciding engine serves it, 1 when not, 3 when it cannot tell."""
     from dflash_audit.auditing import Request, audit
     from dflash_audit.deliver import deliver
-    from dflash_audit.engine_run import Conditions
     from dflash_audit.gate.gated import gated
 
     outputs = options.outputs(formats or [], file, as_json)
     options.own_file(write_baseline, outputs)
     controls = options.controls(source, fail_on, select, ignore, baseline, strict)
-    named = engine or [DEFAULT]
-    gating = frozenset(ENGINES if "all" in named else named)
     sizes = (tp or options.RankSizes()).sizes
-    options.one_size_of_one_rank(gating, sizes, warmup)
+    gating, conditions = options.asked(engine, sizes, gpu, quantization, attention_backend, warmup)
     warm = options.warm_up_options(
         warmup,
         provoke,
@@ -65,7 +61,6 @@ def command(
         timeout=timeout,
         against=against,
     )
-    conditions = Conditions(sizes[0], CARDS[gpu], quantization, attention_backend)
     report = audit(Request(source, gating, conditions, controls.fail_on, revision, target, warm, sizes))
     report = gated(report, controls, write_baseline)
     report, troubles = deliver(report, outputs, screen(verbose), write_out)

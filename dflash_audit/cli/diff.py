@@ -4,10 +4,9 @@ from typing import Annotated
 
 import typer
 
-from dflash_audit.cards import CARDS, DEFAULT_CARD
+from dflash_audit.cards import DEFAULT_CARD
 from dflash_audit.cli import options
 from dflash_audit.cli.terminal import complain, screen, write_out
-from dflash_audit.engines import ENGINES
 
 
 def command(
@@ -23,13 +22,9 @@ def command(
     """Compare two checkpoints: exit 0 where the engines do the same with both, 1 where not."""
     from dflash_audit.auditing import Request, audit
     from dflash_audit.difference import difference
-    from dflash_audit.engine_run import Conditions
     from dflash_audit.formats import diff_json, diff_text
 
-    named = engine or ["all"]
-    engines = frozenset(ENGINES if "all" in named else named)
-    options.one_rank(engines, tp)
-    conditions = Conditions(tp, CARDS[gpu], quantization, attention_backend)
+    engines, conditions = options.asked(engine or ["all"], [tp], gpu, quantization, attention_backend)
     reports = [audit(Request(source, engines, conditions)) for source in (a, b)]
     found = difference(reports[0], reports[1], engines)
     if as_json:

@@ -5,10 +5,9 @@ from typing import Annotated
 
 import typer
 
-from dflash_audit.cards import CARDS, DEFAULT_CARD
+from dflash_audit.cards import DEFAULT_CARD
 from dflash_audit.cli import options
 from dflash_audit.cli.terminal import screen, write_out
-from dflash_audit.engines import DEFAULT, ENGINES
 
 
 def command(
@@ -26,15 +25,12 @@ def command(
 ) -> None:
     """Propose the smallest change of config.json with which the deciding engines load the checkpoint."""
     from dflash_audit.auditing import Request
-    from dflash_audit.engine_run import Conditions
     from dflash_audit.fixing.fix import fix
     from dflash_audit.fixing.fix import write as write_fix
     from dflash_audit.formats import fix_json, fix_text
 
     options.writable(source, write)
-    gating = frozenset(ENGINES if "all" in (engine or ()) else engine or [DEFAULT])
-    options.one_rank(gating, tp)
-    conditions = Conditions(tp, CARDS[gpu], quantization, attention_backend)
+    gating, conditions = options.asked(engine, [tp], gpu, quantization, attention_backend)
     request = Request(source, gating, conditions, revision=revision, target=target)
     fixed = fix(request, accept_loss)
     if write:

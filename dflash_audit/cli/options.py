@@ -4,10 +4,10 @@ import functools
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, ParamSpec, TypeVar
 
 import typer
 
@@ -23,6 +23,9 @@ from dflash_audit.gate.controls import Controls, Ignore
 from dflash_audit.printable import printable
 from dflash_audit.warmup import words as warmup_words
 from dflash_audit.warmup.options import DTYPES, Options
+
+if TYPE_CHECKING:
+    from dflash_audit.engine_run import Conditions
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -57,10 +60,25 @@ def _profile(name: str) -> str:
     return _known(name, ENGINES, "profile")
 
 
-def one_size_of_one_rank(engines: Iterable[str], sizes: Iterable[int], warmup: bool) -> None:
-    """As `one_rank`, for several sizes."""
+def asked(
+    engines: Iterable[str] | None,
+    sizes: Sequence[int],
+    gpu: str,
+    quantization: str | None,
+    attention_backend: str | None,
+    warmup: bool = False,
+) -> tuple[frozenset[str], "Conditions"]:
+    """The engines that decide, and the server that they run on, with the first of its `sizes` (--tp).
+
+    A usage error where one of these engines, or a warm-up, cannot do with a size.
+    """
+    # Only here: --help does without.
+    from dflash_audit.engine_run import Conditions
+
+    gating = usage.deciding(engines or [DEFAULT])
     for tp in sizes:
-        one_rank(engines, tp, warmup)
+        one_rank(gating, tp, warmup)
+    return gating, Conditions(sizes[0], CARDS[gpu], quantization, attention_backend)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,9 @@ from typing import Annotated
 
 import typer
 
-from dflash_audit.cards import CARDS, DEFAULT_CARD
+from dflash_audit.cards import DEFAULT_CARD
 from dflash_audit.cli import options
 from dflash_audit.cli.terminal import complain, screen, write_out
-from dflash_audit.engines import DEFAULT, ENGINES
 
 
 def command(
@@ -33,7 +32,6 @@ def command(
 ) -> None:
     """Audit a pull request of the Hub, and say what it makes better or worse; the exit code is its own."""
     from dflash_audit.auditing import Request
-    from dflash_audit.engine_run import Conditions
     from dflash_audit.formats import pr_json, pr_markdown, pr_text
     from dflash_audit.gate.gated import gated
     from dflash_audit.printable import printable
@@ -43,9 +41,7 @@ def command(
     meant = parse_repo(repo)
     assert meant is not None
     controls = options.controls(f"{SCHEME}{repo}", fail_on, select, ignore, baseline, strict)
-    gating = frozenset(ENGINES if "all" in (engine or ()) else engine or [DEFAULT])
-    options.one_rank(gating, tp)
-    conditions = Conditions(tp, CARDS[gpu], quantization, attention_backend)
+    gating, conditions = options.asked(engine, [tp], gpu, quantization, attention_backend)
     request = Request(repo, gating, conditions, controls.fail_on, target=target)
     done = review(meant, number, request, lambda report: gated(report, controls))
     if comment:

@@ -1,14 +1,12 @@
 """The command `push`: a folder to the Hub, if its audit passes."""
 
-import os
 from typing import Annotated
 
 import typer
 
-from dflash_audit.cards import CARDS, DEFAULT_CARD
+from dflash_audit.cards import DEFAULT_CARD
 from dflash_audit.cli import options
 from dflash_audit.cli.terminal import complain, screen, write_out
-from dflash_audit.engines import DEFAULT, ENGINES
 
 
 def command(
@@ -39,34 +37,31 @@ def command(
     as_json: options.Json = False,
 ) -> None:
     """Audit a folder and, if that exits 0, upload it to a repo of the Hub; else upload nothing."""
-    from dflash_audit.auditing import Request, audit
+    from dflash_audit.auditing import Request
     from dflash_audit.deliver import deliver
-    from dflash_audit.engine_run import Conditions
     from dflash_audit.errors import Unreadable
     from dflash_audit.formats.output import Output
     from dflash_audit.gate.gated import gated
     from dflash_audit.printable import printable
-    from dflash_audit.publishing.contents import contents
+    from dflash_audit.publishing.audited import audited
     from dflash_audit.publishing.destination import MESSAGE, Destination
 
     options.one_target(create_pr, revision)
     options.a_folder(folder)
     controls = options.controls(folder, fail_on, select, ignore, baseline, strict)
-    gating = frozenset(ENGINES if "all" in (engine or ()) else engine or [DEFAULT])
-    options.one_rank(gating, tp)
-    conditions = Conditions(tp, CARDS[gpu], quantization, attention_backend)
+    gating, conditions = options.asked(engine, [tp], gpu, quantization, attention_backend)
     destination = Destination(repo, revision, create_pr, private, message or MESSAGE)
-    try:
-        before = contents(folder) if os.path.isdir(folder) else None
-        report = gated(audit(Request(folder, gating, conditions, controls.fail_on, target=target)), controls)
-        report, troubles = deliver(report, [Output("json" if as_json else "text")], screen(), write_out)
-        complain(troubles)
-        if report.exit_code or before is None or report.checkpoint is None:
-            complain(["nothing was uploaded"])
-            raise typer.Exit(report.exit_code)
-        # Only here, because it takes a moment to import.
-        from dflash_audit.publishing.push import push
+    before, report = audited(Request(folder, gating, conditions, controls.fail_on, target=target))
+    report = gated(report, controls)
+    report, troubles = deliver(report, [Output("json" if as_json else "text")], screen(), write_out)
+    complain(troubles)
+    if report.exit_code or before is None or report.checkpoint is None:
+        complain(["nothing was uploaded"])
+        raise typer.Exit(report.exit_code)
+    # Only here, because it takes a moment to import.
+    from dflash_audit.publishing.push import push
 
+    try:
         push(before, report.checkpoint, destination, dry_run, lambda line: complain([printable(line)]))
     except Unreadable as error:
         complain([error.message])

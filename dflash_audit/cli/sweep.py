@@ -6,10 +6,9 @@ from typing import Final
 
 import typer
 
-from dflash_audit.cards import CARDS, DEFAULT_CARD
+from dflash_audit.cards import DEFAULT_CARD
 from dflash_audit.cli import options, sweep_options
 from dflash_audit.cli.terminal import complain, leave, screen, write_err, write_out
-from dflash_audit.engines import DEFAULT
 
 MOST_ON_STDERR: Final = 40
 """Rows of the table that stderr gets."""
@@ -36,13 +35,13 @@ def command(
 ) -> None:
     """Audit many checkpoints: exit 3 where one could not be read, else 1 where one fails, else 0."""
     from dflash_audit.auditing import Request, audit
-    from dflash_audit.engine_run import Conditions
     from dflash_audit.formats.sweep_table import render
     from dflash_audit.gate.gated import gated
     from dflash_audit.report import Report
     from dflash_audit.sweeping.sweep import by_key, sweep
 
-    gating = sweep_options.profiles(engine or [DEFAULT])
+    sweep_options.profiles_alone(engine or ())
+    gating, conditions = options.asked(engine, [tp], gpu, quantization, attention_backend)
     shown = sweep_options.on_stdout(style, output)
     sources = by_key(sweep_options.all_sources(named or [], file, author, search))
     controls = options.controls(
@@ -50,7 +49,6 @@ def command(
     )
     earlier = sweep_options.earlier(output, resume, gating)
     lines = sweep_options.lines(output, shown)
-    conditions = Conditions(tp, CARDS[gpu], quantization, attention_backend)
 
     def judged(source: str) -> Report:
         return gated(audit(Request(source, gating, conditions, controls.fail_on)), controls)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import typer
 
 from dflash_audit.cli.terminal import complain
-from dflash_audit.engines import ENGINES, LIVE
+from dflash_audit.engines import LIVE
 from dflash_audit.errors import Unreadable
 
 if TYPE_CHECKING:
@@ -68,14 +68,13 @@ Format = Annotated[
 ]
 
 
-def profiles(names: Sequence[str]) -> frozenset[str]:
-    """The engines that decide; a usage error for one that runs itself."""
+def profiles_alone(names: Iterable[str]) -> None:
+    """A usage error for an engine that runs itself."""
     live = [name for name in names if name in LIVE]
     if live:
         raise typer.BadParameter(
             f"{live[0]} takes a process of its own for each draft: audit them one by one"
         )
-    return frozenset(ENGINES if "all" in names else names)
 
 
 def on_stdout(style: Style | None, output: str | None) -> Style:
@@ -93,6 +92,9 @@ def all_sources(named: Sequence[str], file: str | None, author: str | None, sear
         sources = [*named, *(read_names(file) if file is not None else [])]
     except Unusable as error:
         raise typer.BadParameter(str(error)) from None
+    for option, word in (("--author", author), ("--search", search)):
+        if word is not None and not word.strip():  # such as of a variable that is not set
+            raise typer.BadParameter(f"{option} is empty, which would be the whole Hub")
     asked = author is not None or search is not None
     if asked:
         sources += _listed(author, search)
@@ -122,6 +124,7 @@ def earlier(output: str | None, resume: bool, gating: frozenset[str]) -> Mapping
     """What the file has, once it holds that alone; a usage error for another program's file."""
     from dflash_audit.atomic_write import unwritable
     from dflash_audit.gate.unusable import Unusable
+    from dflash_audit.sweeping.claim import claimed
     from dflash_audit.sweeping.earlier import drop_the_rest, has_results, read_earlier
 
     if output is None:
@@ -133,17 +136,19 @@ def earlier(output: str | None, resume: bool, gating: frozenset[str]) -> Mapping
     if not resume:
         raise typer.BadParameter(f"{output} is there already: --resume goes on with it")
     try:
-        found = read_earlier(output)
+        with claimed(output):
+            found = read_earlier(output)
+            for row in found.rows.values():
+                if row.gating and row.gating != gating:
+                    written = ", ".join(sorted(row.gating))
+                    raise typer.BadParameter(f"{output} was written with --engine {written}")
+            if found.dropped:
+                drop_the_rest(output)
     except Unusable as error:
         raise typer.BadParameter(str(error)) from None
-    for row in found.rows.values():
-        if row.gating and row.gating != gating:
-            raise typer.BadParameter(f"{output} was written with --engine {', '.join(sorted(row.gating))}")
-    try:
-        if found.dropped:
-            drop_the_rest(output)
-    except OSError as error:
-        complain([unwritable(output, error).message])
+    except (Unreadable, OSError) as error:
+        told = error if isinstance(error, Unreadable) else unwritable(output, error)
+        complain([told.message])
         raise typer.Exit(NOT_READ) from None
     return found.rows
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 
 import typer
 
+from dflash_audit.sink import sink
+
 if TYPE_CHECKING:
     from dflash_audit.formats.screen import Screen
 
@@ -27,8 +29,7 @@ def write_out(text: str) -> None:
     try:
         print(text, flush=True)
     except OSError as error:
-        # Else Python's own flush at exit would complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sink(sys.stdout)
         if not isinstance(error, BrokenPipeError):
             complain([f"stdout: {error.strerror}"])
             raise typer.Exit(3) from None
@@ -46,7 +47,7 @@ def write_err(text: str) -> None:
         if sys.stderr is not None:
             print(text, file=sys.stderr, flush=True)
     except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+        sink(sys.stderr)
 
 
 def leave(code: int) -> NoReturn:

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from dflash_audit import __version__
-from dflash_audit.comparison import Comparison
 from dflash_audit.formats import json_report
 from dflash_audit.formats.json_text import json_text
+from dflash_audit.publishing.before_after import Comparison
 from dflash_audit.publishing.review import Review
 
 SCHEMA_VERSION: Final = 1

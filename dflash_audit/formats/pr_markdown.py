@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from dflash_audit.comparison import Comparison
 from dflash_audit.finding import Finding
 from dflash_audit.formats.inert_markdown import code, prose
 from dflash_audit.formats.markdown import MARKS, MOST, page
@@ -18,6 +17,7 @@ from dflash_audit.formats.pr_outline import (
     verdict_words,
 )
 from dflash_audit.formats.told import Told
+from dflash_audit.publishing.before_after import Comparison
 from dflash_audit.publishing.review import Review
 from dflash_audit.report import Report
 from dflash_audit.verdict import Verdict

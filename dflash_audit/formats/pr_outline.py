@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from dflash_audit.comparison import Change, Comparison, EngineChange, Kind
 from dflash_audit.finding import Finding
 from dflash_audit.formats.outline import WORDS, tally
 from dflash_audit.formats.told import Told, told
+from dflash_audit.publishing.before_after import Change, Comparison, EngineChange, Kind
 from dflash_audit.publishing.review import Review
 from dflash_audit.report import Report
 from dflash_audit.verdict import Verdict

@@ -7,7 +7,6 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from dflash_audit.comparison import Change, Comparison
 from dflash_audit.formats.clean import clean
 from dflash_audit.formats.console import Part, written
 from dflash_audit.formats.pr_outline import (
@@ -24,6 +23,7 @@ from dflash_audit.formats.pr_outline import (
 from dflash_audit.formats.screen import Screen
 from dflash_audit.formats.text import COLORS, VERDICT_COLORS
 from dflash_audit.formats.told import Told
+from dflash_audit.publishing.before_after import Change, Comparison
 from dflash_audit.publishing.review import Review
 from dflash_audit.verdict import Verdict
 

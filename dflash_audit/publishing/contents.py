@@ -62,12 +62,16 @@ def _walk(folder: str, below: str) -> Iterator[str | tuple[str]]:
         raise Unreadable("unreadable-file", os.path.join(folder, below), _reason(error)) from None
     for each in found:
         path = f"{below}{each.name}"
-        if each.is_dir():
+        try:
+            is_folder, is_file = each.is_dir(), each.is_file()
+        except OSError as error:  # such as of a link to itself
+            raise Unreadable("unreadable-file", os.path.join(folder, path), _reason(error)) from None
+        if is_folder:
             if each.name.startswith(".") or each.is_symlink():
                 yield f"{path}/"
             else:
                 yield from _walk(folder, f"{path}/")
-        elif not each.is_file() or _stays(path, each.name):
+        elif not is_file or _stays(path, each.name):
             yield path
         else:
             yield (path,)

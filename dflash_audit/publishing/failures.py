@@ -16,9 +16,12 @@ from huggingface_hub.errors import (
 )
 
 from dflash_audit.errors import Unreadable
-from dflash_audit.sources.hub import HTTP_CLIENTS
+from dflash_audit.sources.hub import HTTP_CLIENTS, explain, told_of
 
 NO_TOKEN: Final = "no token: set HF_TOKEN, or log in with `hf auth login`"
+
+INTERNAL: Final = 500
+"""From this HTTP status on a server does not know itself what became of a request."""
 
 MOST_TOLD: Final = 300
 """Characters of what a server says."""
@@ -29,41 +32,43 @@ UPLOADERS: Final = frozenset((*HTTP_CLIENTS, "hf_xet"))
 
 @contextlib.contextmanager
 def explained(subject: str) -> Iterator[None]:
-    """Turn what huggingface_hub raises into an `Unreadable` about `subject`."""
-    try:
+    """Turn what a call of huggingface_hub raises into an `Unreadable` about `subject`.
+
+    Nothing else belongs into the body: an error of the program itself would be taken for the Hub's.
+    """
+    with told_of(subject, _explain):
         yield
-    except Unreadable:
-        raise
-    except Exception as error:  # failures of the network have no common class in the versions of the hub
-        told = _explain(error)
-        if told is None:
-            raise
-        raise Unreadable(told[0], subject, told[1]) from None
+
+
+def leaves_open(error: Unreadable) -> bool:
+    """Whether the Hub may have done what it was asked for: its answer did not come, or was none."""
+    cause = error.__context__
+    answered = isinstance(cause, HfHubHTTPError) and cause.response.status_code < INTERNAL
+    return error.kind in ("network", "bad-answer") and not answered
 
 
 def _explain(error: BaseException) -> tuple[str, str] | None:
-    """The kind and the reason of a failure, None for one that is not of the Hub, the network or the disk."""
+    """The kind and the reason of a failure, None for one that is not of the Hub, the network or the disk.
+
+    What is not of an upload alone is told as it is of a reading.
+    """
     hub = constants.ENDPOINT
     match error:
         case LocalTokenNotFoundError():
             return "no-token", NO_TOKEN
         case OfflineModeIsEnabled():
             return "network", "HF_HUB_OFFLINE is set, and this needs the Hub"
-        case GatedRepoError():
-            return "gated-repo", "gated: accept its terms, and set HF_TOKEN to a token of that account"
-        case RepositoryNotFoundError():
-            return "no-such-repo", f"no such repo on {hub}, or a private one that needs another HF_TOKEN"
-        case RevisionNotFoundError():
-            return "no-such-revision", "the repo has no such revision"
+        case GatedRepoError() | RepositoryNotFoundError() | RevisionNotFoundError() | HFValidationError():
+            return explain(error)
         case HfHubHTTPError():
             return _explain_status(error)
-        case HFValidationError():
-            return "no-such-source", "not the name of a repo"
         case ValueError() if "README.md" in str(error):
             return "refused", f"{hub} does not take the card ({_short(str(error))})"
         case ValueError() | KeyError() | TypeError() | AttributeError():
             # How huggingface_hub says that an answer is not what a Hub sends.
             return "bad-answer", f"{hub} does not answer as a Hub does ({_short(str(error))})"
+        case OSError() if error.filename is not None:
+            return explain(error)
         case RuntimeError() if error.__cause__ is not None:  # around what happened to one of several files
             return _explain(error.__cause__)
     of_network = type(error).__module__.partition(".")[0] in UPLOADERS

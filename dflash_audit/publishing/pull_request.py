@@ -62,11 +62,11 @@ def find(repo: Repo, number: int) -> PullRequest:
     subject = f"{repo.name} pull request {number}"
     with explained(subject):
         found = _api().get_discussion_details(repo.id, number)
-        if not found.is_pull_request:
-            raise Unreadable("no-such-source", subject, "a discussion, and no pull request")
-        comments = tuple(event for event in found.events if isinstance(event, DiscussionComment))
-        base = str(found.target_branch).removeprefix(BRANCHES)
-        return PullRequest(repo, number, base, found.status, found.url, comments)
+    if not found.is_pull_request:
+        raise Unreadable("no-such-source", subject, "a discussion, and no pull request")
+    comments = tuple(event for event in found.events if isinstance(event, DiscussionComment))
+    base = str(found.target_branch).removeprefix(BRANCHES)
+    return PullRequest(repo, number, base, found.status, found.url, comments)
 
 
 def comment(pull_request: PullRequest, text: str) -> Posted:

@@ -67,8 +67,10 @@ def _allowed(checkpoint: Checkpoint, destination: Destination, state: State) -> 
         told = "it is there and public, and --private makes only a new repo private"
         raise Unreadable("public-repo", destination.repo, told)
     if stale := leftovers(checkpoint, state.paths):
+        # A branch that is made begins with the files of the default one.
+        holder = destination.repo if missing else destination.name
         told = f"it holds {', '.join(stale)}, which the folder lacks and an engine would read too"
-        raise Unreadable("stale-files", destination.name, f"{told}: remove it there, or push elsewhere")
+        raise Unreadable("stale-files", holder, f"{told}: remove it there, or push elsewhere")
 
 
 def _where(destination: Destination, state: State) -> str:

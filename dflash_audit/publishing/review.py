@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from dflash_audit.auditing import Request, audit
-from dflash_audit.comparison import Comparison, compare
+from dflash_audit.auditing import Request, audit, with_target
 from dflash_audit.errors import Unreadable
+from dflash_audit.publishing.before_after import Comparison, compare
 from dflash_audit.report import UNREADABLE, Report
 from dflash_audit.sources.repo import SCHEME, Repo
 
@@ -58,17 +58,17 @@ def review(repo: Repo, number: int, request: Request, gate: Callable[[Report], R
     except Unreadable as error:
         return Review(repo, number, error=error)
     source = f"{SCHEME}{repo.name}"  # a repo, whatever is here under that name
+    try:
+        # Read once, for both sides: what is wrong with it is the fault of neither.
+        request = replace(request, target=None, conditions=with_target(request))
+    except Unreadable as error:
+        return Review(repo, number, pull_request, error=error)
     before = gate(audit(replace(request, source=source, revision=pull_request.base)))
     after = gate(audit(replace(request, source=source, revision=pull_request.ref)))
-    unseen = [side.error for side in (after, before) if side.error and _unseen(side.error, repo)]
+    unseen = [side.error for side in (after, before) if side.error and side.error.kind in NOT_SEEN]
     if unseen:
         return Review(repo, number, pull_request, before, after, error=unseen[0])
     return Review(repo, number, pull_request, before, after, compare(before, after))
-
-
-def _unseen(error: Unreadable, repo: Repo) -> bool:
-    """Whether an error is not the pull request's: of the network, or about something else, as a target."""
-    return error.kind in NOT_SEEN or not error.message.startswith(repo.name)
 
 
 def with_comment(done: Review, text: str) -> Review:

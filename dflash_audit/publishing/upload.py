@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from huggingface_hub import CommitInfo, CommitOperationAdd, HfApi, get_token, is_offline_mode, logging
+from huggingface_hub import (
+    CommitInfo,
+    CommitOperationAdd,
+    HfApi,
+    ModelInfo,
+    get_token,
+    is_offline_mode,
+    logging,
+)
 from huggingface_hub.errors import OfflineModeIsEnabled, RepositoryNotFoundError, RevisionNotFoundError
 from huggingface_hub.utils import (  # type: ignore[attr-defined] # exported, though not explicitly
     disable_progress_bars,
@@ -18,7 +26,7 @@ from dflash_audit import __version__
 from dflash_audit.errors import Unreadable
 from dflash_audit.publishing.contents import Contents, Entry, changes, contents
 from dflash_audit.publishing.destination import Destination
-from dflash_audit.publishing.failures import NO_TOKEN, explained
+from dflash_audit.publishing.failures import NO_TOKEN, explained, leaves_open
 from dflash_audit.sources.hub import PROGRAM
 
 HELD: Final = 10 * 2**20
@@ -32,12 +40,14 @@ TIMEOUT: Final = 30.0
 class State:
     """A repo as it is found: its paths at the revision, at which `commit`.
 
-    `private` is None where there is no such repo, `commit` where it has no such revision.
+    `private` is None where there is no such repo, `commit` where it has no such revision:
+    then `paths` are those of its default branch, at which a new one would start, from `start`.
     """
 
     private: bool | None
     commit: str | None
     paths: tuple[str, ...] = ()
+    start: str | None = None
 
 
 def look(destination: Destination) -> State:
@@ -49,12 +59,15 @@ def look(destination: Destination) -> State:
         try:
             info = api.model_info(destination.repo, revision=destination.revision, timeout=TIMEOUT)
         except RevisionNotFoundError:
-            private = api.model_info(destination.repo, timeout=TIMEOUT).private
-            return State(bool(private), None)
+            info = api.model_info(destination.repo, timeout=TIMEOUT)
+            return State(bool(info.private), None, _paths(info), info.sha)
         except RepositoryNotFoundError:
             return State(None, None)
-        paths = tuple(file.rfilename for file in info.siblings or ())
-        return State(bool(info.private), info.sha, paths)
+        return State(bool(info.private), info.sha, _paths(info))
+
+
+def _paths(info: ModelInfo) -> tuple[str, ...]:
+    return tuple(file.rfilename for file in info.siblings or ())
 
 
 def upload(
@@ -67,23 +80,20 @@ def upload(
     """Commit `files`, as they were when `before` was taken, onto the state that was looked at.
 
     What is missing there, the repo or the branch, is made first. Raises `Unreadable`: no-token,
-    changed, left-out, and what `explained` does; then nothing was committed.
+    changed, left-out, unreadable-file, and what `explained` does. Then nothing was committed,
+    unless the reason says that it may have been.
     """
-    with explained(destination.name), _quiet(tell):
-        if get_token() is None:
+    with _quiet(tell):
+        with explained(destination.name):
+            token = get_token()
+        if token is None:
             raise Unreadable("no-token", destination.name, NO_TOKEN)
         _unchanged(before)
-        commit = state.commit or _make(destination, state)
         operations = _operations(before, files)
+        with explained(destination.name):
+            commit = state.commit or _make(destination, state)
         _send(before, operations, destination)
-        return _api().create_commit(
-            destination.repo,
-            operations,
-            commit_message=destination.message,
-            revision=destination.revision,
-            create_pr=destination.create_pr,
-            parent_commit=commit,
-        )
+        return _commit(operations, destination, commit)
 
 
 def _api() -> HfApi:
@@ -96,7 +106,7 @@ def _make(destination: Destination, state: State) -> str | None:
     if state.private is None:
         api.create_repo(destination.repo, private=True if destination.private else None)
     if destination.revision is not None and look(destination).commit is None:
-        api.create_branch(destination.repo, branch=destination.revision)
+        api.create_branch(destination.repo, branch=destination.revision, revision=state.start)
     return look(destination).commit
 
 
@@ -108,21 +118,22 @@ def _operations(before: Contents, files: Sequence[Entry]) -> list[CommitOperatio
         try:
             content = path.read_bytes() if entry.size < HELD else str(path)
             held.append(CommitOperationAdd(path_in_repo=entry.path, path_or_fileobj=content))
-        except (OSError, ValueError):
+        except (OSError, ValueError) as error:
             _unchanged(before)
-            raise
+            raise Unreadable("unreadable-file", str(path), f"cannot be read: {error}") from None
     return held
 
 
 def _send(before: Contents, operations: Sequence[CommitOperationAdd], destination: Destination) -> None:
     """Upload the large files. After it the commit alone is left, and what it holds is what was audited."""
     try:
-        _api().preupload_lfs_files(
-            destination.repo,
-            operations,
-            revision=destination.revision,
-            create_pr=destination.create_pr,
-        )
+        with explained(destination.name):
+            _api().preupload_lfs_files(
+                destination.repo,
+                operations,
+                revision=destination.revision,
+                create_pr=destination.create_pr,
+            )
     except Exception:
         _unchanged(before)
         raise
@@ -132,6 +143,26 @@ def _send(before: Contents, operations: Sequence[CommitOperationAdd], destinatio
     if ignored:
         told = f"its .gitignore leaves out {', '.join(ignored)}: nothing was committed"
         raise Unreadable("left-out", destination.name, told)
+
+
+def _commit(
+    operations: Sequence[CommitOperationAdd], destination: Destination, parent: str | None
+) -> CommitInfo:
+    try:
+        with explained(destination.name):
+            return _api().create_commit(
+                destination.repo,
+                operations,
+                commit_message=destination.message,
+                revision=destination.revision,
+                create_pr=destination.create_pr,
+                parent_commit=parent,
+            )
+    except Unreadable as error:
+        if not leaves_open(error):
+            raise
+        told = f"{error.reason}; the commit may have been made: look there before you push again"
+        raise Unreadable(error.kind, destination.name, told) from None
 
 
 def _unchanged(before: Contents) -> None:

@@ -6,6 +6,7 @@ Nothing is written to its cache. A repo is listed once, and all that is read
 after that is read at the commit of the listing, so a push in between changes nothing.
 """
 
+import os
 import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -51,7 +52,7 @@ from dflash_audit.sources.reading import JSON, Folder, read_folder
 from dflash_audit.sources.remarks import Remark
 from dflash_audit.sources.repo import Repo
 from dflash_audit.sources.safetensors_header import PREFIX, header_length, parse_header
-from dflash_audit.sources.traffic import TRAFFIC
+from dflash_audit.sources.traffic import TRAFFIC, TooLong
 from dflash_audit.sources.weight_files import WEIGHTS, WeightFile
 
 PROGRAM: Final = "dflash-audit"
@@ -248,10 +249,11 @@ def _patiently(attempt: Callable[[], T]) -> T:
             with TRAFFIC.request():
                 return attempt()
         except Exception as error:  # failures of the network have no common class in the versions of the hub
-            delay = _delay(error, wait)
+            delay, everyone = _delay(error, wait), _limits_all(error)
             if delay is None:
+                if everyone and isinstance(error, HfHubHTTPError):
+                    TRAFFIC.hold(_asked_for(error.response.headers) or 0)
                 raise
-            everyone = _limits_all(error)
         TRAFFIC.back_off(delay, everyone)
     with TRAFFIC.request():
         return attempt()
@@ -292,19 +294,26 @@ def _from_http_client(error: Exception) -> bool:
 @contextmanager
 def explained(subject: str) -> Iterator[None]:
     """Turn what huggingface_hub raises into an `Unreadable` about `subject`."""
+    with told_of(subject, explain):
+        yield
+
+
+@contextmanager
+def told_of(subject: str, reason: Callable[[Exception], tuple[str, str] | None]) -> Iterator[None]:
+    """Turn a failure into an `Unreadable` about `subject`, by the kind and the reason that it has."""
     try:
         yield
     except Unreadable:
         raise
-    except Exception as error:  # as in _patiently; what is not of the network goes on as it is
-        told = _explain(error)
+    except Exception as error:  # as in _patiently; what has no reason goes on as it is
+        told = reason(error)
         if told is None:
             raise
         raise Unreadable(told[0], subject, told[1]) from None
 
 
-def _explain(error: Exception) -> tuple[str, str] | None:
-    """The kind and the reason of a failure, None for one that is not of the Hub or the network."""
+def explain(error: Exception) -> tuple[str, str] | None:
+    """The kind and the reason of a failure, None for one that is not of the Hub, the network or the disk."""
     hub = constants.ENDPOINT
     match error:
         case GatedRepoError():
@@ -325,6 +334,10 @@ def _explain(error: Exception) -> tuple[str, str] | None:
             return "bad-answer", f"{hub} does not answer as a Hub does ({error})"
         case _CutShort():
             return "network", f"the answer of {hub} is cut short ({error})"
+        case TooLong():
+            return "network", f"{hub} was not asked, for it takes no request for another {error}"
+        case OSError() if error.filename is not None:
+            return "unreadable-file", f"{os.fsdecode(error.filename)}: {error.strerror}"
     if isinstance(error, OSError) or _from_http_client(error):
         return "network", f"{hub} cannot be read ({type(error).__name__}: {error})"
     return None

@@ -75,8 +75,7 @@ def _perhaps_a_path(source: str, repo: Repo) -> Iterator[None]:
     try:
         yield
     except Unreadable as error:
-        unseen = error.kind in UNSEEN and error.message == f"{source}: {error.reason}"
-        if not unseen or source != repo.id:
+        if error.kind not in UNSEEN or not error.subject == source == repo.id:
             raise
         raise Unreadable(error.kind, source, _nor_a_path(source, error.reason)) from None
 

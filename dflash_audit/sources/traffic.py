@@ -14,6 +14,10 @@ LONGEST_WAIT: Final = 60.0
 """Most seconds that a server may make one audit wait; one that asks for more is told of instead."""
 
 
+class TooLong(Exception):
+    """No request is to be made for longer than anybody waits."""
+
+
 class Traffic:
     """`longest_wait` is the most seconds that a server may ask for, before the reader gives up."""
 
@@ -30,22 +34,32 @@ class Traffic:
 
     @contextmanager
     def request(self) -> Iterator[None]:
-        """The body is one request, made once there is room for it and nobody is to wait."""
+        """The body is one request, made once there is room for it and nobody is to wait; raises TooLong."""
         with self._slots or nullcontext():
             while (left := self.held()) > 0:
+                if self.stopped():
+                    raise TooLong(f"{left:.0f} s")
                 sleep(left)
             yield
 
     def back_off(self, seconds: float, everyone: bool) -> None:
         """Wait before another attempt; with `everyone` no request begins before that."""
         if everyone:
-            with self._lock:
-                self._free_at = max(self._free_at, monotonic() + seconds)
+            self.hold(seconds)
         sleep(seconds)
+
+    def hold(self, seconds: float) -> None:
+        """Begin no request before that."""
+        with self._lock:
+            self._free_at = max(self._free_at, monotonic() + seconds)
 
     def held(self) -> float:
         """Seconds until a request may begin, 0 where one may now."""
         return max(0.0, self._free_at - monotonic())
+
+    def stopped(self) -> bool:
+        """Whether that is longer than anybody waits."""
+        return self.held() > self.longest_wait
 
 
 TRAFFIC: Final = Traffic()

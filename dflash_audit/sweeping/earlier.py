@@ -14,8 +14,8 @@ from dflash_audit.sweeping.row import Key, Row, row
 START: Final = b'{"schema_version":1,"tool":{"name":"dflash-audit",'
 """How each line begins; so does what is left of one that was cut."""
 
-PASSING: Final = frozenset(("network",))
-"""Kinds of errors that another attempt may mend."""
+PASSING: Final = frozenset(("network", "audit-failed"))
+"""Kinds of errors that another attempt, or another version of the audit, may mend."""
 
 
 @dataclass(slots=True)

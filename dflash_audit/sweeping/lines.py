@@ -6,6 +6,8 @@ from typing import Protocol
 
 from dflash_audit.atomic_write import unwritable
 from dflash_audit.errors import Unreadable
+from dflash_audit.sink import sink
+from dflash_audit.sweeping.claim import claim
 
 
 class Lines(Protocol):
@@ -26,26 +28,19 @@ class Stdout:
         try:
             print(line, flush=True)
         except BrokenPipeError:
-            self._close()
+            sink(sys.stdout)
             raise
         except OSError as error:
-            self._close()
+            sink(sys.stdout)
             raise Unreadable("unwritable-file", "stdout", error.strerror or str(error)) from None
-
-    def _close(self) -> None:
-        # Else Python's own flush at exit would complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class Appended:
-    """The end of a file; raises `Unreadable` (unwritable-file) where it cannot be opened."""
+    """The end of a file, this sweep's own; raises `Unreadable` (unwritable-file) where it cannot be that."""
 
     def __init__(self, path: str) -> None:
         self._path = path
-        try:
-            self._handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
-        except OSError as error:
-            raise unwritable(path, error) from None
+        self._handle = claim(path)
 
     def write(self, line: str) -> None:
         # Past any buffer: what was told of is in the file, whatever ends the sweep.

@@ -1,5 +1,6 @@
 """What stays of a report once its line is written: enough for the table and the exit code."""
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -13,21 +14,28 @@ LONGEST: Final = 600
 
 
 class Key(NamedTuple):
-    """What tells one source from another: `report.Origin` without the commit."""
+    """What tells one source from another: `report.Origin` without the commit, a path in one spelling."""
 
     kind: str
     id: str
     revision: str | None
 
 
+def key_of(kind: str, id: str, revision: str | None) -> Key:
+    """The key of an origin; `a/`, `./a` and the same path from the root are one."""
+    return Key(kind, os.path.abspath(id) if id and kind == "local" else id, revision)
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One repo or folder: an engine's verdict each, the exit code of its audit, what made it so.
 
-    `gating` are the engines that decide. `error` is the kind of the report's error, None without one.
+    `id` is the source's as it was written, `gating` are the engines that decide, `error` is the
+    kind of the report's error, None without one.
     """
 
     key: Key
+    id: str
     verdicts: Mapping[str, str]
     gating: frozenset[str]
     exit_code: int
@@ -36,7 +44,7 @@ class Row:
 
     @property
     def name(self) -> str:
-        return self.key.id if self.key.revision is None else f"{self.key.id}@{self.key.revision}"
+        return self.id if self.key.revision is None else f"{self.id}@{self.key.revision}"
 
 
 def row(report: Mapping[str, Any]) -> Row:
@@ -44,7 +52,8 @@ def row(report: Mapping[str, Any]) -> Row:
     source, error = report["source"], report["error"]
     gating = frozenset(engine["name"] for engine in report["engines"] if engine["gating"])
     return Row(
-        Key(source["kind"], source["id"], source["revision"]),
+        key_of(source["kind"], source["id"], source["revision"]),
+        source["id"],
         {engine["name"]: engine["verdict"] for engine in report["engines"]},
         gating,
         report["summary"]["exit_code"],

@@ -11,7 +11,7 @@ from dflash_audit.sources.traffic import TRAFFIC
 from dflash_audit.sweeping.each import each
 from dflash_audit.sweeping.lines import Lines
 from dflash_audit.sweeping.progress import progress
-from dflash_audit.sweeping.row import Key, Row, worst
+from dflash_audit.sweeping.row import Key, Row, key_of, worst
 
 INTERRUPTED: Final = 130
 """The exit code after Ctrl-C, as a shell has it."""
@@ -41,7 +41,7 @@ def by_key(sources: Iterable[str]) -> dict[Key, str]:
     keyed: dict[Key, str] = {}
     for source in sources:
         where = origin(source, None)
-        keyed.setdefault(Key(where.kind, where.id, where.revision), source)
+        keyed.setdefault(key_of(where.kind, where.id, where.revision), source)
     return keyed
 
 
@@ -67,6 +67,14 @@ def sweep(
                 lines.write(done.line)
                 rows[left[done.source]] = done.row
                 advance(done.row)
+                if TRAFFIC.stopped():
+                    break
+        if len(rows) < len(sources):
+            outcome.stopped, outcome.exit_code = True, UNREADABLE
+            outcome.troubles.append(
+                f"stopped, with {len(sources) - len(rows)} of {len(sources)} left:"
+                f" the Hub takes no request for another {TRAFFIC.held():.0f} s"
+            )
     except KeyboardInterrupt:
         outcome.stopped, outcome.exit_code = True, INTERRUPTED
         outcome.troubles.append(f"interrupted, with {len(sources) - len(rows)} of {len(sources)} left")

@@ -11,7 +11,7 @@ from ci.manifests import ROOT
 from materialize import materialize
 from test_cli import FIXTURES, SEED
 
-from dflash_audit.pre_commit import checkpoints
+from dflash_audit.pre_commit import checkpoints, main
 
 ENTRY = (sys.executable, "-c", "from dflash_audit.pre_commit import main; main()")
 IDENTITY = ("-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false")
@@ -86,6 +86,22 @@ def test_a_checkpoint_is_audited_once_and_one_that_fails_stops_no_other(drafts: 
     assert [line for line in lines if line.startswith(("drafts/", "exit code"))] == [
         "drafts/bad", "exit code 1", "drafts/good", "exit code 0",
     ]  # fmt: skip
+
+
+def test_a_folder_that_cannot_be_listed_is_a_line(
+    drafts: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def listdir(path: str) -> list[str]:
+        raise PermissionError(13, "Permission denied", f"{path}\n::error::")
+
+    monkeypatch.chdir(drafts)
+    monkeypatch.setattr("os.listdir", listdir)
+    monkeypatch.setattr(sys, "argv", ["hook", "drafts/good/config.json"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert (ended.value.code, *capsys.readouterr()) == (
+        3, "", "dflash-audit: drafts/good\\n::error::: Permission denied\n"
+    )  # fmt: skip
 
 
 def test_weights_that_are_no_longer_whole_stop_the_commit(drafts: Path) -> None:

@@ -100,6 +100,8 @@ class FakeHub:
     repos: dict[str, Repo] = field(default_factory=dict)
     log: list[Request] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
+    lose: list[str] = field(default_factory=list)
+    """Parts of paths: what is written there is done, and the answer never comes."""
     ignore_range: bool = False
     error_codes: bool = True
     name_commit: bool = True
@@ -203,6 +205,9 @@ class _Handler(BaseHTTPRequestHandler):
         token = self.headers.get("Authorization", "").removeprefix("Bearer ")
         account = self.hub.accounts.get(token)
         if written := answer_write(self.hub, account, self.command, self.path, body):
+            if any(where in path for where in self.hub.lose):
+                self.close_connection = True
+                return
             self._answer(written.status, json.dumps(written.body).encode(), written.headers)
             return
         api = re.fullmatch(r"/api/models/([^/]+/[^/]+?)(?:/(revision|tree)/([^/]+))?(?:/(.*))?", path)

@@ -136,7 +136,7 @@ def _create_branch(asked: _Asked, name: str, branch: str) -> Answer:
     repo = asked.writable(name)
     if isinstance(repo, Answer):
         return repo
-    repo.refs[branch] = repo.refs["main"]
+    repo.refs[branch] = (asked.json or {}).get("startingPoint", repo.refs["main"])
     return Answer(200, {})
 
 

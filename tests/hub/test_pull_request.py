@@ -264,6 +264,17 @@ def test_a_side_that_is_not_seen_is_told_nowhere_else(hub: FakeHub, tmp_path: Pa
     assert (document["comparison"], document["error"]["kind"]) == (None, "no-access")
 
 
+def test_a_target_that_is_called_like_the_draft_is_none_of_it(hub: FakeHub, tmp_path: Path) -> None:
+    hub.repo(NAME, single(tmp_path)).pull_request(single(tmp_path))
+    hub.repo(f"{NAME}-base", {"config.json": b"{"})
+    done = pr(hub, tmp_path, NAME, "1", "--target", f"{NAME}-base", "--comment", "--json", token="hf_right")
+    document = said(done)
+    assert (document["exit_code"], document["error"]["kind"], document["after"]) == (3, "bad-config", None)
+    assert hub.repos[NAME].discussions[1].comments == []
+    listings = [path for path in hub.paths() if path.startswith(f"/api/models/{NAME}-base")]
+    assert len(listings) == 1
+
+
 def test_a_target_that_is_not_there_is_no_matter_of_the_pull_request(hub: FakeHub, tmp_path: Path) -> None:
     files = single(tmp_path)
     pull = hub.repo(NAME, files).pull_request(files)

@@ -36,6 +36,18 @@ def push(
     return run(hub, "push", str(folder), *words, cwd=None, **{**env, **environment})
 
 
+def probed(hub: FakeHub, probe: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """The program with a part of it replaced, as `probe` does before it starts it."""
+    env = {"HF_ENDPOINT": hub.url, "HF_TOKEN": "hf_right", "HF_HUB_DISABLE_XET": "1", "NO_COLOR": "1"}
+    return subprocess.run(
+        [sys.executable, "-c", probe, *words],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **env},
+        check=False,
+    )
+
+
 def files(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
@@ -289,9 +301,23 @@ def test_stale_files_of_the_repo_stop_it(hub: FakeHub, draft: Path, tmp_path: Pa
                 f"dflash-audit: org/draft: it holds {name}, which the folder lacks and an engine would read"
                 " too: remove it there, or push elsewhere"
             )
+            assert last_line(push(hub, draft, NAME, "--revision", "v2")) == last_line(done)
+            assert (hub.writes(), {*hub.repos[NAME].refs}) == ([], {"main"})
     # An index names what is read: the weights beside it are not.
     hub.repo(NAME, {"model.safetensors": b""})
     assert push(hub, write(sharded(2, tmp_path), tmp_path / "sharded"), NAME).returncode == 0
+
+
+def test_a_new_branch_starts_at_what_was_looked_at(hub: FakeHub, draft: Path) -> None:
+    repo = hub.repo(NAME, {"docs/a.md": b""})
+
+    def another(path: str) -> None:
+        if "/branch/" in path:
+            repo.push({"hf_quant_config.json": b"{}"})
+
+    hub.before_write = another
+    assert push(hub, draft, NAME, "--revision", "v2").returncode == 0
+    assert at(hub, "v2") == {**files(draft), "docs/a.md": b""}
 
 
 def test_a_gitignore_of_the_repo_loses_nothing_in_silence(hub: FakeHub, draft: Path) -> None:
@@ -328,6 +354,9 @@ def test_a_namespace_of_another(hub: FakeHub, draft: Path) -> None:
     )
 
 
+OPEN = "the commit may have been made: look there before you push again"
+
+
 @pytest.mark.parametrize(
     ("status", "where", "told"),
     [
@@ -335,6 +364,8 @@ def test_a_namespace_of_another(hub: FakeHub, draft: Path) -> None:
         (404, "preupload", "answers 404: there is no such thing"),
         (413, "/commit/", "answers 413"),
         (429, "/commit/", "answers 429, too many requests: wait, and try again"),
+        (502, "/commit/", f"answers 502; {OPEN}"),
+        (500, "repos/create", "answers 500"),
         (503, "/api/models/org/draft", "answers 503"),
     ],
 )
@@ -344,6 +375,68 @@ def test_other_answers(hub: FakeHub, draft: Path, status: int, where: str, told:
     assert done.returncode == 3
     assert last_line(done) == f"dflash-audit: org/draft: {hub.url} {told}"
     assert at(hub) == {} if NAME in hub.repos else True
+
+
+def test_a_lost_answer_leaves_open_whether_it_is_committed(hub: FakeHub, draft: Path) -> None:
+    hub.lose.append("/commit/")
+    done = push(hub, draft, NAME)
+    assert (done.returncode, at(hub)) == (3, files(draft))
+    assert last_line(done).startswith(f"dflash-audit: org/draft: {hub.url} cannot be reached (")
+    assert last_line(done).endswith(f"; {OPEN}")
+
+
+def test_a_file_that_cannot_be_read_makes_no_repo(hub: FakeHub, draft: Path) -> None:
+    """Its permissions let it, and reading it does not work: no matter of the network."""
+    probe = (
+        "import sys; sys.argv = ['dflash-audit', 'push', *sys.argv[1:]]\n"
+        "from pathlib import Path\n"
+        "right = Path.read_bytes\n"
+        "def read_bytes(path):\n"
+        "    if path.name == 'README.md': raise OSError(5, 'Input/output error', str(path))\n"
+        "    return right(path)\n"
+        "Path.read_bytes = read_bytes\n"
+        "from dflash_audit.cli import main\n"
+        "main()"
+    )
+    done = probed(hub, probe, str(draft), NAME)
+    assert (done.returncode, hub.writes(), hub.repos) == (3, [], {})
+    assert f"{draft}/README.md: cannot be read: " in last_line(done)
+    assert "Input/output error" in last_line(done)
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        ("PermissionError(13, 'Permission denied', '/a/b')", "org/draft: /a/b: Permission denied"),
+        ("ConnectionResetError(104, 'reset')", "cannot be reached (ConnectionResetError"),
+        ("KeyError('files')", "does not answer as a Hub does ('files')"),
+    ],
+)
+def test_what_the_client_stumbles_over(hub: FakeHub, draft: Path, error: str, told: str) -> None:
+    probe = (
+        "import sys; sys.argv = ['dflash-audit', 'push', *sys.argv[1:]]\n"
+        "from huggingface_hub import HfApi\n"
+        f"def preupload(*given, **named): raise {error}\n"
+        "HfApi.preupload_lfs_files = preupload\n"
+        "from dflash_audit.cli import main\n"
+        "main()"
+    )
+    done = probed(hub, probe, str(draft), NAME)
+    assert (done.returncode, told in last_line(done)) == (3, True)
+
+
+def test_a_fault_of_the_program_is_not_the_hubs(hub: FakeHub, draft: Path) -> None:
+    probe = (
+        "import sys; sys.argv = ['dflash-audit', 'push', *sys.argv[1:]]\n"
+        "import dflash_audit.publishing.upload as module\n"
+        "def changes(before, now): raise KeyError('own')\n"
+        "module.changes = changes\n"
+        "from dflash_audit.cli import main\n"
+        "main()"
+    )
+    done = probed(hub, probe, str(draft), NAME)
+    assert (done.returncode, hub.writes()) == (3, [])
+    assert "the program itself failed (KeyError: 'own')" in last_line(done)
 
 
 def test_a_card_that_the_hub_does_not_take(hub: FakeHub, draft: Path) -> None:
@@ -402,6 +495,18 @@ def test_a_folder_that_is_not_there(hub: FakeHub, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["loop", "sub/loop"])
+def test_a_link_to_itself(hub: FakeHub, draft: Path, name: str) -> None:
+    (draft / name).parent.mkdir(exist_ok=True)
+    (draft / name).symlink_to("loop")
+    done = push(hub, draft, NAME)
+    assert (done.returncode, hub.log) == (3, [])
+    assert done.stderr == (
+        f"dflash-audit: {draft}/{name}: Too many levels of symbolic links\n"
+        "dflash-audit: nothing was uploaded\n"
+    )
+
+
 def test_hostile_names_stay_a_line(hub: FakeHub, draft: Path) -> None:
     (draft / "a\x1b[31m\n::error::pwned").write_text("")
     done = push(hub, draft, NAME)
@@ -417,6 +522,28 @@ def test_a_name_that_is_not_utf8(hub: FakeHub, draft: Path) -> None:
     done = push(hub, draft, NAME)
     assert (done.returncode, hub.log) == (3, [])
     assert "its name is not UTF-8, and no repo takes it" in done.stderr
+    said = valid(json.loads(push(hub, draft, NAME, "--json").stdout))
+    assert (said["error"]["kind"], said["summary"]["exit_code"]) == ("unreadable-file", 3)
+
+
+def test_a_folder_that_comes_to_be_in_its_audit(hub: FakeHub, draft: Path) -> None:
+    """What was audited was not looked at before, and so nothing tells whether it is what would go up."""
+    probe = (
+        "import os, sys; _, draft = sys.argv; sys.argv = ['dflash-audit', 'push', draft, 'org/draft']\n"
+        "import dflash_audit.publishing.audited as module\n"
+        "right = module.audit\n"
+        "def audit(request): os.rename(f'{draft}.late', draft); return right(request)\n"
+        "module.audit = audit\n"
+        "from dflash_audit.cli import main\n"
+        "main()"
+    )
+    draft.rename(f"{draft}.late")
+    done = probed(hub, probe, str(draft))
+    assert (done.returncode, done.stdout, hub.log) == (3, "", [])
+    assert done.stderr == (
+        f"dflash-audit: {draft}: there was no such folder before its audit\n"
+        "dflash-audit: nothing was uploaded\n"
+    )
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")

@@ -397,6 +397,19 @@ def test_patience_ends(
     assert len(hub.log) == requests == len(slept) + 1
 
 
+def test_a_limit_of_an_hour_holds_for_all_that_is_asked_later(
+    hub: FakeHub, tmp_path: Path, slept: list[float]
+) -> None:
+    hub.repo(NAME, single(tmp_path))
+    hub.failures = [Failure(429, {"Retry-After": "3600"})]
+    assert "answers 429" in report(NAME)["error"]["message"]
+    later = report(NAME)["error"]
+    assert (later["kind"], len(hub.log), slept) == ("network", 1, [])
+    assert "takes no request for another 3600 s" in later["message"]
+    slept.append(3601.0)
+    assert report(NAME)["error"] is None
+
+
 def test_an_answer_cut_short_is_asked_for_again(hub: FakeHub, tmp_path: Path, slept: list[float]) -> None:
     hub.repo(NAME, sharded(2, tmp_path))
     hub.cut_to, hub.cuts = 100, 2

@@ -1,5 +1,6 @@
 """The command `sweep` as a process, on folders and on a Hub of the test's own."""
 
+import fcntl
 import json
 import os
 import pty
@@ -18,6 +19,10 @@ from hub.drafts import INDEX, sharded, single
 from hub.fake_hub import Failure, FakeHub, serve
 from materialize import materialize
 from report_schema import valid
+
+from dflash_audit.errors import Unreadable
+from dflash_audit.sweeping.claim import claim, claimed
+from dflash_audit.sweeping.earlier import START
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 SEED, DENSE = FIXTURES / "seed-w8a16", FIXTURES / "seed-bf16"
@@ -163,6 +168,8 @@ def test_a_file_that_names_nothing(content: bytes, told: str, tmp_path: Path) ->
         ([], "no source: name some"),
         (["--from", "nix"], "nix: cannot be read: No such file or directory"),
         ([str(SEED), "--resume"], "--resume goes on with a file: name it with -o"),
+        ([str(SEED), "--author", ""], "--author is empty"),
+        (["--author", "org", "--search", " "], "--search is empty"),
         ([str(SEED), "--jobs", "0"], "--jobs"),
         ([str(SEED), "--format", "html"], "html"),
         ([str(SEED), "--engine", "sglang-0.5.2"], "Did you mean sglang-0.5.23?"),
@@ -253,6 +260,22 @@ class TestLimits:
         # Nobody asked in the meantime, though twenty others were left.
         assert len([pause for pause in pauses if pause > 1.8]) == 1
 
+    def test_a_limit_of_an_hour_ends_it_until_it_is_resumed(self, hub: FakeHub, tmp_path: Path) -> None:
+        for number in range(20):
+            hub.repo(f"org/draft-{number}", single(tmp_path))
+        hub.failures.append(Failure(429, {"Retry-After": "3600"}, times=99))
+        done = sweep(hub, tmp_path, *hub.repos, "-o", "out", "--jobs", "2")
+        assert done.returncode == 3
+        assert len(hub.log) <= 2
+        said = reports((tmp_path / "out").read_text())
+        assert 1 <= len(said) <= 8
+        assert {report["error"]["kind"] for report in said.values()} == {"network"}
+        last = done.stderr.splitlines()[-1]
+        assert f"stopped, with {20 - len(said)} of 20 left: the Hub takes no request for another 3" in last
+        hub.failures.clear()
+        assert sweep(hub, tmp_path, *hub.repos, "-o", "out", "--resume").returncode == 0
+        assert len(reports((tmp_path / "out").read_text())) == 20
+
     def test_a_limit_of_minutes_is_waited_for(self, hub: FakeHub, tmp_path: Path) -> None:
         hub.repo("org/a", single(tmp_path))
         hub.failures.append(Failure(429, {"Retry-After": "400"}, times=99))
@@ -303,7 +326,7 @@ class TestResume:
         self, hub: FakeHub, tmp_path: Path
     ) -> None:
         names = self.draft_repos(hub, tmp_path)
-        hub.failures.append(Failure(429, {"Retry-After": "7000"}, "draft-1", times=1))
+        hub.failures.append(Failure(500, {"Retry-After": "7000"}, "draft-1", times=1))
         first = sweep(hub, tmp_path, *names, "org/dead", "-o", "out.jsonl")
         assert first.returncode == 3
         said = reports((tmp_path / "out.jsonl").read_text())
@@ -316,6 +339,80 @@ class TestResume:
         assert said.keys() == {*names, "org/dead"}
         assert said["org/draft-1"]["error"] is None
         assert all("draft-1" in path for path in hub.paths())
+
+    def test_a_path_in_another_spelling_is_the_same(self, tmp_path: Path) -> None:
+        shutil.copytree(SEED, tmp_path / "a")
+        done = sweep(None, tmp_path, "a/", "./a", str(tmp_path / "a"), "-o", "out")
+        assert (done.returncode, [*reports((tmp_path / "out").read_text())]) == (0, ["a/"])
+        before = (tmp_path / "out").read_bytes()
+        assert sweep(None, tmp_path, "./a", "-o", "out", "--resume").returncode == 0
+        assert (tmp_path / "out").read_bytes() == before
+
+    def test_two_at_once_lose_nothing(self, hub: FakeHub, tmp_path: Path) -> None:
+        names = self.draft_repos(hub, tmp_path, 6)
+        (tmp_path / "out").write_bytes(START)  # a torn line, for which the file would be replaced
+        hub.delay = 0.2
+        command = [
+            sys.executable,
+            "-m",
+            "dflash_audit",
+            "sweep",
+            *names,
+            "-o",
+            "out",
+            "--resume",
+            "--jobs",
+            "1",
+        ]
+        first = subprocess.Popen(
+            command, cwd=tmp_path, env=environment(hub, tmp_path), stderr=subprocess.PIPE
+        )
+        wait_for(lambda: len(hub.log) > 0)
+        with first:
+            second = sweep(hub, tmp_path, *names, "-o", "out", "--resume")
+            assert first.poll() is None
+            first.communicate()
+        assert (first.returncode, second.returncode) == (0, 3)
+        assert second.stderr == "dflash-audit: out: another sweep writes into it\n"
+        assert reports((tmp_path / "out").read_text()).keys() == {*names}
+
+    def test_a_file_that_was_replaced_meanwhile_is_not_taken(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        out = tmp_path / "out"
+        lock = fcntl.flock
+
+        def late(handle: int, how: int) -> None:
+            (tmp_path / "new").write_text("new")
+            (tmp_path / "new").rename(out)
+            lock(handle, how)
+
+        monkeypatch.setattr(fcntl, "flock", late)
+        with pytest.raises(Unreadable, match="another sweep"):
+            claim(str(out))
+        monkeypatch.setattr(fcntl, "flock", lock)
+        with claimed(str(out)), pytest.raises(Unreadable, match="another sweep"):
+            claim(str(out))
+        os.close(claim(str(out)))
+
+    def test_what_is_no_file_is_for_all(self) -> None:
+        with claimed(os.devnull):
+            os.close(claim(os.devnull))
+
+    def test_a_file_that_turns_into_another_programs_is_left_alone(self, tmp_path: Path) -> None:
+        (tmp_path / "out").write_text("my notes\n")
+        probe = (
+            "import sys; sys.argv = ['dflash-audit', 'sweep', *sys.argv[1:]]\n"
+            "import dflash_audit.sweeping.earlier as module\n"
+            "module.read_earlier = lambda path: module.Earlier(dropped=1)\n"
+            "from dflash_audit.cli import main\n"
+            "main()"
+        )
+        command = [sys.executable, "-c", probe, str(SEED), "-o", "out", "--resume"]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+        assert (done.returncode, "is no line of a sweep" in done.stderr) == (2, True)
+        assert [path.name for path in tmp_path.iterdir()] == ["out"]
+        assert (tmp_path / "out").read_text() == "my notes\n"
 
     def test_without_it_results_are_not_written_over(self, tmp_path: Path) -> None:
         (tmp_path / "out.jsonl").write_text("x")
@@ -437,7 +534,7 @@ def test_an_audit_that_stumbles_is_told_of(tmp_path: Path) -> None:
         "import dflash_audit.auditing as module\n"
         "right = module.judge\n"
         "def judge(facts):\n"
-        "    if facts.checkpoint.id.endswith('bf16'): raise RecursionError('too deep')\n"
+        "    if facts.checkpoint.id.endswith('bf16'): raise IndexError('too far')\n"
         "    return right(facts)\n"
         "module.judge = judge\n"
         "from dflash_audit.cli import main\n"
@@ -450,7 +547,11 @@ def test_an_audit_that_stumbles_is_told_of(tmp_path: Path) -> None:
     assert said[str(SEED)]["error"] is None
     error = said[str(DENSE)]["error"]
     assert error["kind"] == "audit-failed"
-    assert "RecursionError: too deep" in error["message"]
+    assert "IndexError: too far" in error["message"]
+    (tmp_path / "out").write_text(done.stdout)
+    mended = sweep(None, tmp_path, str(DENSE), str(SEED), "-o", "out", "--resume")
+    assert mended.returncode == 0
+    assert reports((tmp_path / "out").read_text())[str(DENSE)]["error"] is None
 
 
 def test_the_settings_of_a_folder_that_is_audited_are_not_read(tmp_path: Path) -> None:

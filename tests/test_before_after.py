@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from formats.reports import audited, of, unreadable
 
-from dflash_audit.comparison import compare
 from dflash_audit.finding import Finding, Severity, Waiver
 from dflash_audit.gate.controls import Controls, Ignore
 from dflash_audit.gate.waive import waive
+from dflash_audit.publishing.before_after import compare
 from dflash_audit.report import Report
 from dflash_audit.verdict import Verdict
 
