@@ -3,10 +3,13 @@ PYTHON ?= python3
 VENV ?= .venv
 # The Python of an environment that holds sglang==0.5.23: `make records` and `make selfcheck` need it, `make bench` may have it.
 SGLANG_PYTHON ?=
+# How many random drafts `make parity` makes, and from which seed.
+PARITY_COUNT ?= 5000
+PARITY_SEED ?= 0
 # The torch of the warm-up's tests: one that is known to pass, for CI alone. The extra itself pins none.
 TORCH ?= torch==2.13.0
 
-.PHONY: audit test test-warmup lint format bench bench-load bench-sweep constraints fuzz selfcheck records clean
+.PHONY: audit test test-warmup lint format bench bench-load bench-sweep constraints fuzz parity selfcheck records clean
 .DELETE_ON_ERROR:
 
 audit: $(VENV)/.audit
@@ -54,6 +57,16 @@ fuzz: $(VENV)-fuzz/.test
 
 selfcheck:
 	PYTHONPATH=. $(or $(SGLANG_PYTHON),$(error give SGLANG_PYTHON=…, a Python that holds sglang)) -m dflash_audit selfcheck
+
+# A night's work: the whole count on an H200, a tenth of it on each kind of card beside it.
+parity: $(VENV)/.test
+	for card in h200 a100 l40s b200 rtx5090 t4; do \
+	  count=$(PARITY_COUNT); [ $$card = h200 ] || count=$$((count / 10)); \
+	  OMP_NUM_THREADS=1 PYTHONPATH=. nice $(VENV)/bin/python scripts/random_parity.py --gpu $$card --count $$count \
+	    --seed $(PARITY_SEED) --record build/parity/$$card-$(PARITY_SEED).json \
+	    --sglang-python $(or $(SGLANG_PYTHON),$(error give SGLANG_PYTHON=…, a Python that holds sglang==0.5.23 or 0.5.19)) \
+	  || differ=1; \
+	done; [ -z "$$differ" ]
 
 records:
 	$(or $(SGLANG_PYTHON),$(error give SGLANG_PYTHON=…, a Python that holds sglang==0.5.23)) scripts/record_cases.py fixtures/cases fixtures/fuzz

@@ -11,8 +11,8 @@ from dflash_audit.errors import Unreadable
 from dflash_audit.facts import Facts
 from dflash_audit.finding import FailOn
 from dflash_audit.judge import judge
-from dflash_audit.ranks import AtSize, merged, merged_skips
 from dflash_audit.report import Report
+from dflash_audit.several_sizes import AtSize, merged, merged_skips
 from dflash_audit.sources.checkpoint import Checkpoint
 from dflash_audit.sources.progress import waiting
 from dflash_audit.sources.source import find_repo, origin, read_source

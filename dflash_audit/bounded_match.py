@@ -13,7 +13,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
+
+How = Literal["match", "fullmatch", "search"]
 
 MATCH_SECONDS: Final = 5
 """Most time of the CPU that one match in the process may take: what takes longer is endless."""
@@ -71,16 +73,17 @@ class Budget:
         self._seconds: float = ALL_SECONDS
         self._endless: set[str] = set()
 
-    def matches(self, pattern: str, name: str, whole: bool) -> bool:
-        """`re.match`, or with `whole` `re.fullmatch`; raises `Runaway`, `Spent` and `NotAPattern`."""
-        cost = ways(pattern, len(name))
+    def matches(self, pattern: str, name: str, how: How) -> bool:
+        """Whether `re`'s function of that name finds one; raises `Runaway`, `Spent` and `NotAPattern`."""
+        starts = len(name) + 1 if how == "search" else 1
+        cost = ways(pattern, len(name)) * starts
         if pattern not in self._compiled:
             cost += WAYS_TO_COMPILE * len(pattern)
         if cost > MOST_WAYS or cost > self._left:
-            return self._in_child(pattern, name, whole)
+            return self._in_child(pattern, name, how)
         self._left -= int(cost)
         compiled = self._compile(pattern)
-        return (compiled.fullmatch(name) if whole else compiled.match(name)) is not None
+        return getattr(compiled, how)(name) is not None
 
     def close(self) -> None:
         """End the process, if there is one."""
@@ -100,14 +103,14 @@ class Budget:
                 self._compiled[pattern] = found
         return found
 
-    def _in_child(self, pattern: str, name: str, whole: bool) -> bool:
+    def _in_child(self, pattern: str, name: str, how: How) -> bool:
         if pattern in self._endless:
             raise Runaway
         if self._seconds <= 0:
             raise Spent
         if self._child is None:
             self._child = _Child()
-        answer = self._child.ask(pattern, name, whole)
+        answer = self._child.ask(pattern, name, how)
         if answer is None:
             self._child.close()
             self._child = None
@@ -130,11 +133,11 @@ class _Child:
         command = [sys.executable, "-I", "-S", str(CHILD), str(MATCH_SECONDS)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
-    def ask(self, pattern: str, name: str, whole: bool) -> dict[str, Any] | None:
+    def ask(self, pattern: str, name: str, how: How) -> dict[str, Any] | None:
         """Its answer, as `bounded_match_child` describes it; None where it is gone."""
         asked, answered = self._process.stdin, self._process.stdout
         assert asked is not None and answered is not None  # both are pipes
-        asked.write(json.dumps([pattern, name, whole]).encode() + b"\n")
+        asked.write(json.dumps([pattern, name, how]).encode() + b"\n")
         asked.flush()
         line = answered.readline()
         return dict(json.loads(line)) if line.endswith(b"\n") else None
@@ -159,16 +162,16 @@ def own_budget() -> Iterator[None]:
         budget.close()
 
 
-def bounded_match(pattern: str, name: str, whole: bool = False) -> bool:
-    """Whether `re.match` of a pattern finds something in a name, or with `whole` `re.fullmatch`.
+def bounded_match(pattern: str, name: str, how: How = "match") -> bool:
+    """Whether `re`'s function of that name finds a pattern in a name.
 
     Raises `Runaway` where it would take too long, `Spent` where there is no time left, and `NotAPattern`.
     """
     budget = _CURRENT.get(None)
     if budget is not None:
-        return budget.matches(pattern, name, whole)
+        return budget.matches(pattern, name, how)
     with own_budget():
-        return bounded_match(pattern, name, whole)
+        return bounded_match(pattern, name, how)
 
 
 def ways(pattern: str, length: int) -> float:

@@ -1,6 +1,6 @@
 """The process that matches patterns which might not come to an end; it imports the standard library alone.
 
-Each line of its input asks: a JSON list of a pattern, a name, and whether the whole name must match. Each
+Each line of its input asks: a JSON list of a pattern, a name, and the function of `re` to call. Each
 line of its output answers: an object with `found`, or with `refused`, why Python does not compile the
 pattern, and `syntax`, whether it is `re.error` that says so; `took` are the seconds of the CPU. Its argument
 is how many a match may take: the system ends the process then, in the middle of it.
@@ -25,9 +25,9 @@ def main() -> None:
         print(json.dumps({**answer, "took": process_time() - began}), flush=True)
 
 
-def _answer(pattern: str, name: str, whole: bool) -> dict[str, Any]:
+def _answer(pattern: str, name: str, how: str) -> dict[str, Any]:
     try:
-        match = (re.fullmatch if whole else re.match)(pattern, name)
+        match = getattr(re, how)(pattern, name)
     except re.error as error:
         return {"refused": str(error), "syntax": True}
     except (OverflowError, RecursionError, MemoryError) as error:

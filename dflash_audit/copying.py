@@ -1,4 +1,4 @@
-"""What a weight loader copies where, told on shapes and dtypes alone; all engines share it."""
+"""What a weight loader copies where, told on shapes and dtypes alone: what all engines share."""
 
 from typing import Final, NamedTuple
 

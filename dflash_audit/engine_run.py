@@ -47,7 +47,9 @@ class EngineRun:
     does. `config` is the draft's config as the engine's classes read it, None
     where it cannot be read; `tree` is None where the engine stops before or
     while it builds, `plan` where it stops before it loads. `serve` is the
-    command that serves the draft beside a target, an option each.
+    command that serves the draft beside a target, an option each. `unserved` says
+    which family of drafts this is where the engine has none of it, whatever the layout.
+    `assumed` lists the numbers of the target that were not looked up, and from where each comes.
     """
 
     engine: str
@@ -55,9 +57,11 @@ class EngineRun:
     model_class: str | None = None
     quantization: str | None = None
     skipped: str | None = None
+    unserved: str | None = None
     refusal: Refusal | None = None
     flags: tuple[FlagNeeded, ...] = ()
     serve: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
     config: Mapping[str, Any] | None = None
     quant_config: QuantConfig | None = None
     tree: Tree | None = None

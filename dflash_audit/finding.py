@@ -22,7 +22,8 @@ class Finding:
     `engine` is None where it holds for every engine. `subjects` are all the
     tensors, parameters or entries that one finding folds, `subject` names them in one.
     `ranks` are the tensor parallel sizes at which it holds, where several were
-    asked for and it does not hold at all. `waived` is set by the gate alone; no rule knows of it.
+    asked for and it does not hold at all; with `about_size` the subject is that size
+    itself. `waived` is set by the gate alone; no rule knows of it.
     """
 
     rule: str
@@ -34,6 +35,7 @@ class Finding:
     subjects: tuple[str, ...] = ()
     waived: Waiver | None = None
     ranks: tuple[int, ...] = ()
+    about_size: bool = False
 
     @property
     def count(self) -> int:

@@ -150,16 +150,17 @@ class LoadPlan:
             found.setdefault(fill.slot.name, set()).add(fill.shard)
         return found
 
-    def missing(self) -> Mapping[str, tuple[Shard, ...]]:
+    def missing(self, unread: bool = False) -> Mapping[str, tuple[Shard, ...]]:
         """Full parameter name -> the shards that nothing fills, ("all",) where none came.
 
-        Parameters that have a right value of their own are left out.
+        Parameters that have a right value of their own are left out, and but for
+        `unread` those that are taken away where nothing fills them.
         """
         filled = self.filled()
         found: dict[str, tuple[Shard, ...]] = {}
         for slot in self.slots.values():
             came = filled.get(slot.name, set())
-            if None in came or slot.parameter.defaulted:
+            if None in came or slot.parameter.defaulted or (slot.parameter.unread and not unread):
                 continue
             absent = tuple(shard for shard in slot.shards if shard not in came)
             if not came:

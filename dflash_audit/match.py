@@ -3,12 +3,12 @@
 Each quantization method combines these primitives in its own way.
 """
 
-from dflash_audit.bounded_match import NotAPattern, Runaway, Spent, bounded_match
+from dflash_audit.bounded_match import How, NotAPattern, Runaway, Spent, bounded_match
 from dflash_audit.refusal import Endless, NoPattern, NotModelled
 
 
-def regex(pattern: str, name: str, whole: bool = False) -> bool:
-    """Whether `pattern` matches at the start of `name` (`re.match`), or with `whole` all of it.
+def regex(pattern: str, name: str, how: How = "match") -> bool:
+    """Whether `pattern` matches at the start of `name` (`re.match`), or as another function of `re` does.
 
     Raises:
         NoPattern: it does not compile; an engine dies on it as Python does.
@@ -16,7 +16,7 @@ def regex(pattern: str, name: str, whole: bool = False) -> bool:
         NotModelled: all matches together take too long for an audit.
     """
     try:
-        return bounded_match(pattern, name, whole)
+        return bounded_match(pattern, name, how)
     except NotAPattern as error:
         told = f"the pattern {pattern!r} is not a regular expression: {error}"
         raise NoPattern(told, error.syntax) from error

@@ -9,6 +9,9 @@ Stage = Literal["config", "class", "quant_config", "build", "load"]
 class Refused(Exception):
     """The engine raises here: `reason` is what it says, in a sentence."""
 
+    pattern: str | None = None
+    """The one that the engine would go on matching, where it does not raise but hang."""
+
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason

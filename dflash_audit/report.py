@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.errors import Unreadable
 from dflash_audit.finding import SEVERITIES, FailOn, Finding, Severity, Skip, Waiver
-from dflash_audit.ranks import AtSize
+from dflash_audit.several_sizes import AtSize
 from dflash_audit.sources.checkpoint import Checkpoint, Origin
 from dflash_audit.verdict import Verdict, verdict
 

@@ -5,16 +5,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
+from dflash_audit.hf_config.text_config import language_table
 from dflash_audit.sources.checkpoint import Origin, Tensor
 from dflash_audit.sources.source import open_folder
-from dflash_audit.sources.target_files import TargetFiles, is_embedding, is_head, read_target_files
-
-LANGUAGE_PARTS: Final = ("llm_config", "language_config", "text_config")
-"""Keys under which a multimodal config holds its language part, in the engine's order.
-
-Source: SGLang 0.5.23 `srt/utils/hf_transformers/common.py`, `get_hf_text_config`, which
-looks into `thinker_config` first, and into its `text_config`.
-"""
+from dflash_audit.sources.target_files import EMBEDDINGS, HEADS, TargetFiles, of_one, read_target_files
 
 MOST: Final = 2**40
 """No size in a config is that large."""
@@ -46,12 +40,7 @@ class Target:
 
     @cached_property
     def text(self) -> Mapping[str, Any]:
-        thinker = self.config.get("thinker_config")
-        if isinstance(thinker, Mapping):
-            inner = thinker.get("text_config")
-            return inner if isinstance(inner, Mapping) else thinker
-        parts = (self.config.get(key) for key in LANGUAGE_PARTS)
-        return next((part for part in parts if isinstance(part, Mapping)), self.config)
+        return language_table(self.config)
 
     @property
     def architectures(self) -> tuple[str, ...]:
@@ -108,11 +97,13 @@ class Target:
 
     @property
     def head(self) -> tuple[Tensor, ...]:
-        return tuple(tensor for tensor in self.tensors or () if is_head(tensor.name))
+        """The tensors of the language model's head, of one module alone."""
+        return of_one(HEADS, self.tensors or ())
 
     @property
     def embedding(self) -> tuple[Tensor, ...]:
-        return tuple(tensor for tensor in self.tensors or () if is_embedding(tensor.name))
+        """The tensors of its token embedding, of one module alone."""
+        return of_one(EMBEDDINGS, self.tensors or ())
 
     def number(self, key: str) -> int | None:
         """A whole number of the language part's, above zero and of a size that such a number can have."""

@@ -57,7 +57,8 @@ class Parameter:
     """One parameter of a module: `name` is its own, `dtype` torch's without `torch.`.
 
     `defaulted`: it holds a right value of its own when nothing fills it, each number of
-    it `default`; None where what it holds is read by nobody.
+    it `default`; None where what it holds is read by nobody. `unread`: an engine registers
+    it for checkpoints that hold it, and takes it away unread where nothing fills it.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Parameter:
     placement: Placement = Placement()
     defaulted: bool = False
     default: float | None = None
+    unread: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ its end, and be told to match where `re` says so.
 
 import re
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from dflash_audit import bounded_match
 from dflash_audit.match import regex
@@ -85,7 +85,7 @@ LAYER: Final = Linear("QKVParallelLinear", "qkv_proj", 64, (64, 32, 32), 64, (64
 class _AtOnce:
     """In place of the process: every pattern that would be given to it is endless."""
 
-    def ask(self, pattern: str, name: str, whole: bool) -> None:
+    def ask(self, pattern: str, name: str, how: bounded_match.How) -> None:
         return None
 
     def close(self) -> None:
@@ -118,15 +118,15 @@ def _entry(draw: Draw) -> Any:
 
 
 def _same_as_re(pattern: str, name: str) -> None:
-    for whole, function in ((False, re.match), (True, re.fullmatch)):
+    for how in get_args(bounded_match.How):
         try:
-            ours: bool | None = regex(pattern, name, whole)
+            ours: bool | None = regex(pattern, name, how)
         except (Endless, NotModelled):
             continue
         except Refused:
             ours = None
         try:
-            theirs: bool | None = function(pattern, name) is not None
+            theirs: bool | None = getattr(re, how)(pattern, name) is not None
         except (re.error, OverflowError, RecursionError):
             theirs = None
         assert ours == theirs

@@ -25,10 +25,12 @@ WHAT: Final = {
     "cases": "one layout or one fault each, written by hand or by llm-compressor",
     "fuzz": "changes of those, at random",
     "random": "drafts at random, of every class, method and size",
+    "random-vllm": "such drafts as vLLM has in mind: configs of speculators, own heads, EAGLE's names",
     "regressions": "those on which audit and engine once differed",
     "rules": "for each rule drafts that it is about, and drafts that look alike and are not",
     "published": "layouts of drafts that are known from public records",
     "mended": "drafts that `dflash-audit fix` changed",
+    "differences": "what SGLang and vLLM take in different ways, a fault or a liberty each",
 }
 """Group of `fixtures/` -> what its cases are."""
 

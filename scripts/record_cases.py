@@ -2,15 +2,16 @@
 
     python scripts/record_cases.py fixtures/cases fixtures/fuzz
 
-Run it with the Python of an environment that holds sglang==0.5.23; it needs gcc
-and no GPU. Each case is written out as a checkpoint and handed to SGLang's own
-ModelConfig, quantization config, draft class, weight iterator and load_weights, as
-the release has them (`sglang-0.5.23`) and with the change of `apply_change`
-(`sglang-next`). A case's args.json may hold `--quantization NAME`, `--tp N`
-and `--speculative-draft-attention-backend NAME`.
+Run it with the Python of an environment that holds sglang==0.5.23 or 0.5.19; it
+needs gcc and no GPU. Each case is written out as a checkpoint and handed to SGLang's
+own ModelConfig, quantization config, draft class, weight iterator and load_weights, as
+the release has them (`sglang-VERSION`) and, on 0.5.23, with the change of `apply_change`
+(`sglang-next`). Records of other engines stay as they are. A case's args.json may
+hold `--quantization NAME`, `--tp N`, `--speculative-draft-attention-backend NAME`
+and `--gpu CARD`; a run records the cases of one card.
 
 Replaced are: the platform (SGLang picks methods and schemes by it at import, so
-an H200 is claimed, over a stub of the driver's library), and the rotary
+the card is claimed, over a stub of the driver's library), and the rotary
 embedding, whose kernels need a GPU, once it is built on the CPU.
 
 A record holds `class`, `quantization` (the method), `stage` and `error` (type
@@ -23,13 +24,10 @@ those that have a right value of their own).
 """
 
 import argparse
-import ctypes
 import json
 import logging
 import math
-import os
 import re
-import subprocess
 import sys
 import tempfile
 import warnings
@@ -37,7 +35,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
@@ -45,20 +42,16 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from materialize import materialize  # noqa: E402
 
+from dflash_audit.cards import CARDS, DEFAULT_CARD  # noqa: E402
+from dflash_audit.engines.sglang_installed.child.card import claim_card  # noqa: E402
+
 Record = dict[str, Any]
 
 FUSED = {"qkv_proj": ["q_proj", "k_proj", "v_proj"], "gate_up_proj": ["gate_proj", "up_proj"]}
 SHARDS: dict[str, tuple[str | int, ...]] = {"qkv_proj": ("q", "k", "v"), "gate_up_proj": (0, 1)}
 
-DRIVER = (
-    "cuCtxGetCurrent", "cuCtxSetCurrent", "cuDeviceGet", "cuDeviceGetAttribute",
-    "cuDevicePrimaryCtxRetain", "cuDriverGetVersion", "cuFuncSetAttribute", "cuGetErrorName",
-    "cuGetErrorString", "cuGetProcAddress_v2", "cuInit", "cuLaunchKernel", "cuLaunchKernelEx",
-    "cuMemAddressFree", "cuMemAddressReserve", "cuMemCreate", "cuMemGetAllocationGranularity",
-    "cuMemMap", "cuMemRelease", "cuMemSetAccess", "cuMemUnmap", "cuModuleGetFunction",
-    "cuModuleLoadData", "cuPointerGetAttribute", "cuTensorMapEncodeIm2col", "cuTensorMapEncodeTiled",
-)  # fmt: skip
-"""What the compiled kernels link against; nothing here calls one."""
+CHANGED = "sglang-0.5.23"
+"""The release that `apply_change` is written for."""
 
 VENDOR = {"encoder.fc": "fc", "encoder.output_norm_enc": "hidden_norm"}
 """Modules under the names of the native export."""
@@ -72,32 +65,7 @@ BY_DESIGN = (
 
 def claim_h200() -> None:
     """Make torch say that this machine has one H200. Call before SGLang is imported."""
-    os.environ["CUDA_VISIBLE_DEVICES"] = ""
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    import torch
-
-    card = SimpleNamespace(
-        name="NVIDIA H200", major=9, minor=0, uuid="0", gcnArchName="", total_memory=141 << 30,
-        L2_cache_size=60 << 20, multi_processor_count=132, max_threads_per_multi_processor=2048,
-        regs_per_multiprocessor=65536, shared_memory_per_block_optin=232448, warp_size=32,
-    )  # fmt: skip
-    claims: dict[str, Any] = {
-        "is_available": True,
-        "device_count": 1,
-        "current_device": 0,
-        "set_device": None,
-        "get_device_name": card.name,
-        "get_device_capability": (card.major, card.minor),
-        "get_device_properties": card,
-    }
-    for name, answer in claims.items():
-        setattr(torch.cuda, name, lambda *_, answer=answer: answer)
-    source = "".join(f"int {name}(void) {{ return 999; }}\n" for name in DRIVER)
-    with tempfile.TemporaryDirectory() as folder:
-        library = f"{folder}/libcuda.so.1"
-        gcc = ["gcc", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-x", "c", "-", "-o", library]
-        subprocess.run(gcc, input=source, text=True, check=True)
-        ctypes.CDLL(library, ctypes.RTLD_GLOBAL)
+    claim_card(CARDS[DEFAULT_CARD])
 
 
 def replace_what_needs_a_gpu() -> None:
@@ -293,7 +261,13 @@ class Replay:
         self.watch.attach(model)
         weights = DefaultModelLoader(LoadConfig())._get_all_weights(config, model)
         model.load_weights(self.watch.read(weights))
-        self._record_load(getattr(config.hf_config, "quantization_config", None) or {})
+        self._record_load(getattr(config.hf_config, "quantization_config", None) or self._from_file())
+
+    def _from_file(self) -> dict[str, Any]:
+        """The quantization config in a file of its own; more than one is refused before."""
+        paths = sorted(self.path.glob("*_config.json"))
+        found = [json.loads(path.read_text()) for path in paths if path.name != "generation_config.json"]
+        return found[0] if len(found) == 1 and isinstance(found[0], dict) else {}
 
     def _record_build(self, model: Any, asked: dict[int, str]) -> None:
         modules = dict(model.named_modules())
@@ -376,28 +350,48 @@ def record_case(
     case: Path, replay: type[Replay] = Replay, write: Callable[[Path, Path], Path] = materialize
 ) -> Record:
     """What SGLang does with the case as `write` writes it out, as `replay` records it."""
-    from sglang.srt.runtime_context import get_parallel
     from sglang.srt.server_args import ServerArgs
-    from sglang.test.parallel_groups import publish
 
     options = argparse.ArgumentParser()
     options.add_argument("--quantization")
     options.add_argument("--tp", type=int, default=1)
     options.add_argument("--speculative-draft-attention-backend", dest="backend")
-    args_file = case / "args.json"
-    args = options.parse_args(json.loads(args_file.read_text()) if args_file.exists() else [])
+    options.add_argument("--gpu")  # claimed before SGLang was imported
+    args = options.parse_args(given_options(case))
     server = ServerArgs(
         model_path="dummy",
         device="cpu",
         tp_size=args.tp,
         speculative_draft_attention_backend=args.backend,
     )
-    # The groups of the case before, which may have had another number of ranks.
-    get_parallel().override_permanently(tp_group=None, attn_tp_group=None)
-    publish(server, role="scheduler")
+    publish(server)
     with tempfile.TemporaryDirectory() as folder:
         record = replay(write(case, Path(folder) / case.name), args.quantization).run()
     return record | ({} if args.tp == 1 else {"tp": args.tp})
+
+
+def given_options(case: Path) -> list[str]:
+    """The words of a case's args.json."""
+    file = case / "args.json"
+    words: list[str] = json.loads(file.read_text()) if file.exists() else []
+    return words
+
+
+def publish(server: Any) -> None:
+    """Make `server` what this process serves, as rank 0 of its ranks, with no process group behind it."""
+    from sglang.srt import runtime_context
+    from sglang.srt.runtime_context import get_parallel
+
+    # The groups of the case before, which may have had another number of ranks.
+    if hasattr(get_parallel(), "override_permanently"):
+        from sglang.test import parallel_groups
+
+        get_parallel().override_permanently(tp_group=None, attn_tp_group=None)
+        parallel_groups.publish(server, role="scheduler")
+        return
+    runtime_context.publish(server, role="scheduler")
+    ranks = {"tp_rank": 0, "attn_tp_rank": 0, "attn_tp_size": server.tp_size}
+    get_parallel()._overrides = ranks  # 0.5.19 has no call for it
 
 
 def write_lines(value: Any, depth: int = 0) -> str:
@@ -413,28 +407,50 @@ def write_lines(value: Any, depth: int = 0) -> str:
     return f"{start}{indent} {f',{indent} '.join(lines)}{indent}{end}"
 
 
-def record_all(
-    cases: Iterable[Path], record: Callable[[Path], Record]
-) -> Iterator[tuple[Path, dict[str, Record]]]:
-    """Record every case with both engines: the release, and then what `apply_change` makes of it."""
+def start(capability: int) -> str:
+    """Import SGLang for a card of this compute capability (times ten); the name of the engine."""
     logging.disable(logging.WARNING)
     warnings.filterwarnings("ignore")
-    claim_h200()
+    claim_card(capability)
     replace_what_needs_a_gpu()
+    import sglang
+
+    return f"sglang-{sglang.__version__}"
+
+
+def record_all(
+    cases: Iterable[Path], record: Callable[[Path], Record], capability: int = CARDS[DEFAULT_CARD]
+) -> Iterator[tuple[Path, dict[str, Record]]]:
+    """Record every case with the release, and then with what `apply_change` makes of the one that it fits."""
+    engine = start(capability)
     release = {case: record(case) for case in cases}
+    if engine != CHANGED:
+        for case, released in release.items():
+            yield case, {engine: released}
+        return
     apply_change()
     for case, released in release.items():
-        yield case, {"sglang-0.5.23": released, "sglang-next": record(case)}
+        yield case, {engine: released, "sglang-next": record(case)}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Record what the real SGLang does with case folders.")
     parser.add_argument("folders", nargs="+", type=Path, help="a folder of case folders")
-    folders = parser.parse_args().folders
-    cases = sorted(path.parent for folder in folders for path in folder.rglob("tensors.json"))
-    for case, records in record_all(cases, record_case):
-        (case / "expected.json").write_text(write_lines(records) + "\n")
+    parser.add_argument("--gpu", default=DEFAULT_CARD, choices=CARDS, help="the card of the cases to record")
+    given = parser.parse_args()
+    found = sorted(path.parent for folder in given.folders for path in folder.rglob("tensors.json"))
+    cases = [case for case in found if card_of(case) == given.gpu]
+    for case, records in record_all(cases, record_case, CARDS[given.gpu]):
+        file = case / "expected.json"
+        known = json.loads(file.read_text()) if file.exists() else {}
+        file.write_text(write_lines(known | records) + "\n")
     print(f"recorded {len(cases)} cases")
+
+
+def card_of(case: Path) -> str:
+    """The card that a case is for."""
+    words = given_options(case)
+    return words[words.index("--gpu") + 1] if "--gpu" in words else DEFAULT_CARD
 
 
 if __name__ == "__main__":

@@ -3,8 +3,9 @@
 A case folder holds `config.json` (and `hf_quant_config.json` where the
 checkpoint has one), `tensors.json` (name -> [dtype, shape], dtypes as a
 safetensors header spells them), `expected.json` (what the engines did) and
-`args.json` where the server gets other options than its defaults. A `.pt` file
-lies beside the weights. The tensors come out as zeros, for most of what the cases
+`args.json` where the server gets other options than its defaults. Where the
+weights lie in several files, `files.json` says which hold what (file name -> names
+of tensors). A `.pt` file lies beside the weights. The tensors come out as zeros, for most of what the cases
 are about is layout; `real_values` writes them with numbers.
 """
 
@@ -17,13 +18,19 @@ from typing import Any
 
 from dflash_audit.dtypes import BITS
 
-NOT_THE_CHECKPOINTS = frozenset({"tensors.json", "expected.json", "args.json", "rule.json", "warmup.json"})
+NOT_THE_CHECKPOINTS = frozenset(
+    {"tensors.json", "files.json", "expected.json", "args.json", "rule.json", "warmup.json"}
+)
 
 
 def materialize(case: Path, target: Path) -> Path:
     """Write the checkpoint of the case folder `case` into the folder `target`, and return it."""
     copy_beside(case, target)
-    write_zeros(target / "model.safetensors", json.loads((case / "tensors.json").read_text()))
+    tensors = json.loads((case / "tensors.json").read_text())
+    shards = case / "files.json"
+    files = json.loads(shards.read_text()) if shards.exists() else {"model.safetensors": [*tensors]}
+    for name, held in files.items():
+        write_zeros(target / name, {tensor: tensors[tensor] for tensor in held})
     return target
 
 

@@ -106,6 +106,7 @@ class Spot:
 def materialize_real(case: Path, target: Path) -> Path:
     """Write the checkpoint of the case folder `case` into the folder `target`, and return it."""
     copy_beside(case, target)
+    (target / "model.safetensors.index.json").unlink(missing_ok=True)  # all go into one file
     tensors: Tensors = json.loads((case / "tensors.json").read_text())
     quantizer = _quantizer([json.loads(path.read_text()) for path in sorted(target.glob("*config.json"))])
     modules: dict[str, dict[str, tuple[str, Shape]]] = {}

@@ -67,12 +67,14 @@ def test_json_keeps_the_contract() -> None:
     assert said["source"]["files"][0]["name"] == "model.safetensors"
     assert 0 < said["source"]["bytes_read"] < said["source"]["bytes_total"]
     assert {e["name"]: (e["gating"], e["verdict"]) for e in said["engines"]} == {
+        "sglang-0.5.19": (False, "fail"),
         "sglang-0.5.23": (False, "fail"),
         "sglang-next": (True, "pass"),
+        "vllm-0.33.0": (False, "fail"),
     }
     assert list(said["engines"][0]) == [
         "name", "gating", "verdict", "model_class", "quantization",
-        "refusal", "parameters", "tensors", "resized", "version", "verdicts",
+        "refusal", "parameters", "tensors", "resized", "version", "verdicts", "assumed",
     ]  # fmt: skip
     assert said["summary"] == {
         "errors": 0, "warnings": 1, "notes": 0, "exit_code": 0, "known": 0, "ignored": 0,
@@ -196,7 +198,8 @@ def test_one_file_beside_its_config() -> None:
 def test_the_server_option_that_a_draft_inherits(tmp_path: Path) -> None:
     source = materialize(FIXTURES / "cases" / "dense-dflash2", tmp_path)
     methods = [e["quantization"] for e in report(str(source), "--quantization", "fp8")["engines"]]
-    assert methods == ["fp8", "fp8"]
+    # vLLM gives a draft the method of its own config alone.
+    assert methods == ["fp8", "fp8", "fp8", None]
     refused = report(str(source), "--quantization", "no-such-method")["engines"][0]["refusal"]
     assert refused["stage"] == "config"
 
@@ -204,8 +207,8 @@ def test_the_server_option_that_a_draft_inherits(tmp_path: Path) -> None:
 def test_a_class_that_is_not_replayed_is_skipped_and_does_not_fail(tmp_path: Path) -> None:
     source = materialize(FIXTURES / "cases" / "dense-dspark", tmp_path)
     name_class(source, "Lfm2DSparkDraftModel")
-    said = report(str(source), "--engine", "all")
-    assert [e["verdict"] for e in said["engines"]] == ["skipped", "skipped"]
+    said = report(str(source), "--engine", "sglang-next", "--engine", "sglang-0.5.23")
+    assert [e["verdict"] for e in said["engines"]] == ["skipped", "skipped", "skipped", "fail"]
     assert said["summary"]["exit_code"] == 0
     assert any("Lfm2DSparkDraftModel" in skip["reason"] for skip in said["skips"])
 

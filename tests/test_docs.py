@@ -23,7 +23,7 @@ SECTIONS = ["## Why it matters", "## Example", "## How to fix"]
     ("script", "written"),
     [
         ("parity_page.py", "parity.md"),
-        ("published_page.py", "published.md"),
+        ("published_page.py", "published-drafts.md"),
         ("format_page.py", "formats.md"),
     ],
 )

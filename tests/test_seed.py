@@ -41,7 +41,7 @@ def test_the_release_leaves_them_unfilled(report: Report) -> None:
 
 def test_the_reason_is_said(report: Report) -> None:
     assert subjects(report, "sglang-0.5.23", "dead-ignore-entry") == {IGNORE}
-    (finding,) = (f for f in report.findings if f.rule == "dead-ignore-entry")
+    (finding,) = (f for f in report.findings if (f.rule, f.engine) == ("dead-ignore-entry", "sglang-0.5.23"))
     assert "'qkv_proj'" in finding.message
 
 
@@ -54,3 +54,4 @@ def test_users_of_the_release_are_thought_of(report: Report) -> None:
     (finding,) = (f for f in report.findings if f.engine is None)
     assert (finding.rule, finding.severity) == ("engines-disagree", "warning")
     assert "sglang-0.5.23" in finding.message
+    assert "sglang-0.5.19" not in finding.message

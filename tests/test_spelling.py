@@ -13,12 +13,13 @@ from dflash_audit.diagnosis.ignore_lists import entries_at, place_of, with_list
 from dflash_audit.diagnosis.spelling import Spelling, spelled
 from dflash_audit.diagnosis.stored import faults
 from dflash_audit.engine_run import Conditions, EngineRun
-from dflash_audit.engines import ENGINES, engine
+from dflash_audit.engines import engine
 from dflash_audit.sources.checkpoint import Checkpoint
 from dflash_audit.sources.disk import read_path
 
-RELEASE, NEXT = "sglang-0.5.23", "sglang-next"
+RELEASE, NEXT, VLLM = "sglang-0.5.23", "sglang-next", "vllm-0.33.0"
 BOTH = (RELEASE, NEXT)
+ALL = (*BOTH, VLLM)
 CONDITIONS = Conditions()
 
 
@@ -27,7 +28,7 @@ def checkpoint(case: str, scratch: Path) -> Checkpoint:
 
 
 def replays(of: Checkpoint) -> list[EngineRun]:
-    return [engine(name).replay(of, CONDITIONS) for name in ENGINES]
+    return [engine(name).replay(of, CONDITIONS) for name in BOTH]
 
 
 def spell(of: Checkpoint) -> Spelling:
@@ -39,12 +40,12 @@ def spell(of: Checkpoint) -> Spelling:
 @pytest.mark.parametrize(
     ("case", "added", "serves"),
     [
-        ("cases/ct-dflash2-w8a16_seed", [r"re:(.*\.)?qkv_proj$"], [NEXT]),
-        ("cases/ct-ignore-gate-up-fused-spelling", [r"re:(.*\.)?(gate_proj|up_proj)$"], BOTH),
-        ("published/qwen3.8-27b-dflash2-w4a16-fc16", [r"re:(.*\.)?fc$"], BOTH),
-        ("rules/dead-ignore-entry/bad-path-of-the-layer", [r"re:(.*\.)?(qkv_proj|o_proj)$"], BOTH),
+        ("cases/ct-dflash2-w8a16_seed", [r"re:(.*\.)?qkv_proj$"], [NEXT, VLLM]),
+        ("cases/ct-ignore-gate-up-fused-spelling", [r"re:(.*\.)?(gate_proj|up_proj|fc)$"], ALL),
+        ("published/qwen3.8-27b-dflash2-w4a16-fc16", [r"re:(.*\.)?fc$"], ALL),
+        ("rules/dead-ignore-entry/bad-path-of-the-layer", [r"re:(.*\.)?(qkv_proj|o_proj|fc)$"], ALL),
         ("rules/dead-ignore-entry/bad-nvfp4-by-name", ["q_proj", "k_proj", "v_proj", "o_proj"], BOTH),
-        ("rules/dropped-tensor/bad-dense-and-not-ignored", [r"re:(.*\.)?o_proj$"], BOTH),
+        ("rules/dropped-tensor/bad-dense-and-not-ignored", [r"re:(.*\.)?(o_proj|fc)$"], ALL),
         ("cases/fp8-block-qkv-kept", ["q_proj", "k_proj", "v_proj"], [NEXT]),
     ],
 )
@@ -60,26 +61,29 @@ def test_adds_what_is_lacking(case: str, added: list[str], serves: list[str], tm
 
 
 @pytest.mark.parametrize(
-    ("case", "removed", "added"),
+    ("case", "removed", "added", "serves"),
     [
         (
             "rules/wrong-ignore-entry/bad-o-proj-packed",
             ["re:.*self_attn.*"],
             [r"re:(.*\.)?(qkv_proj|q_proj|k_proj|v_proj)$"],
+            ALL,
         ),
-        ("rules/wrong-ignore-entry/bad-fp8-down", ["down_proj"], []),
+        ("rules/wrong-ignore-entry/bad-fp8-down", ["down_proj"], [], BOTH),
     ],
 )
-def test_takes_out_what_does_harm(case: str, removed: list[str], added: list[str], tmp_path: Path) -> None:
+def test_takes_out_what_does_harm(
+    case: str, removed: list[str], added: list[str], serves: tuple[str, ...], tmp_path: Path
+) -> None:
     spelling = spell(checkpoint(case, tmp_path))
     assert ([*spelling.removed], [*spelling.added]) == (removed, added)
-    assert spelling.serves == BOTH
+    assert spelling.serves == serves
 
 
 def test_aims_the_only_group_at_every_linear(tmp_path: Path) -> None:
     spelling = spell(checkpoint("rules/dead-target-entry/bad-path-of-a-model", tmp_path))
     assert spelling.all_linear
-    assert (spelling.added, spelling.removed, spelling.serves) == ((), (), BOTH)
+    assert (spelling.added, spelling.removed, spelling.serves) == ((r"re:(.*\.)?fc$",), (), ALL)
 
 
 def test_writes_where_the_method_reads(tmp_path: Path) -> None:
@@ -98,7 +102,9 @@ def test_names_layers_that_differ_by_their_layer(tmp_path: Path) -> None:
     kept = [t for t in of.tensors if not t.name.startswith(first)]
     mixed = replace(of, tensors=(*kept, *renamed))
     spelling = spell(mixed)
-    assert spelling.added == (r"re:(.*\.)?layers\.1\.self_attn\.o_proj$",)
+    # vLLM counts the draft's layers on from the target's four.
+    names = r"layers\.1\.self_attn\.o_proj|fc|model\.layers\.5\.self_attn\.o_proj"
+    assert spelling.added == (rf"re:(.*\.)?({names})$",)
     assert NEXT in spelling.serves
     assert RELEASE not in spelling.serves
 
@@ -133,7 +139,7 @@ def test_the_engine_itself_serves_the_spelled_list(case: str, twin: str, tmp_pat
     config = json.loads((FIXTURES / twin / "config.json").read_text())
     assert config["quantization_config"]["ignore"] == [*spelling.entries]
     records = Case(FIXTURES / twin).records
-    assert {engine for engine, record in records.items() if not fails(record)} == {*spelling.serves}
+    assert {engine for engine in BOTH if not fails(records[engine])} == {*spelling.serves}
 
 
 @pytest.mark.parametrize("folder", sorted((FIXTURES / "cases").glob("ct-*")), ids=lambda path: path.name)
@@ -150,6 +156,6 @@ def test_the_advice_can_be_pasted(tmp_path: Path) -> None:
     advice = spell(checkpoint("cases/ct-dflash2-w8a16_seed", tmp_path)).advice()
     assert advice == (
         r'Add "re:(.*\\.)?qkv_proj$" to ignore.'
-        " Replayed so, sglang-next builds every linear as it is on disk."
+        " Replayed so, sglang-next and vllm-0.33.0 build every linear as it is on disk."
         " No list mends all for sglang-0.5.23: it builds fc dense, which is quantized on disk."
     )

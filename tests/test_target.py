@@ -24,7 +24,8 @@ CONFIG = {
     "dtype": "bfloat16",
 }
 HOSTILE = "a\n::error::b\x1b[31m<script>|`c`"
-DEEP = 400
+DEEP = 40
+"""So that two levels each stay below what a JSON file may be nested."""
 
 
 def folder(at: Path, config: Any = CONFIG, **beside: Any) -> Path:
@@ -73,6 +74,14 @@ def test_numbers_come_from_the_language_part(nesting: tuple[str, ...], tmp_path:
     assert (target.model_type, target.architectures) == ("qwen3", ("X",))
 
 
+def test_an_older_llava_is_read_at_the_top(tmp_path: Path) -> None:
+    config = {**CONFIG, "text_config": {"hidden_size": 7}}
+    assert read(tmp_path / "a", {**config, "architectures": ["LlavaQwenForCausalLM"]}).hidden_size == 128
+    assert (
+        read(tmp_path / "b", {**config, "architectures": ["LlavaForConditionalGeneration"]}).hidden_size == 7
+    )
+
+
 @pytest.mark.parametrize("value", [None, "128", 0, -1, 1.5, True, [], {}, 10**40])
 def test_what_is_no_size_is_not_told(value: Any, tmp_path: Path) -> None:
     assert read(tmp_path / "t", {**CONFIG, "hidden_size": value}).hidden_size is None
@@ -110,6 +119,20 @@ def test_of_weights_the_head_and_the_embedding_alone_are_looked_at(tmp_path: Pat
     assert [tensor.name for tensor in target.head] == ["lm_head.weight_packed"]
     assert [tensor.name for tensor in target.embedding] == ["model.embed_tokens.weight"]
     assert target.tensors is not None and len(target.tensors) == 2
+
+
+def test_of_two_modules_one_is_looked_at(tmp_path: Path) -> None:
+    """A checkpoint may hold the table under two names that the engine knows: their tensors are not mixed."""
+    tensors = {
+        "language_model.lm_head.weight": ("BF16", [256, 128]),
+        "lm_head.qweight": ("I32", [16, 256]),
+        "lm_head.scales": ("F16", [1, 256]),
+        "model.layers.8.shared_head.head.weight": ("BF16", [256, 128]),
+        "model.layers.8.embed_tokens.weight": ("BF16", [256, 128]),
+    }
+    target = read(tmp_path / "t", tensors=tensors)
+    assert {tensor.name for tensor in target.head} == {"lm_head.qweight", "lm_head.scales"}
+    assert target.embedding == ()
 
 
 def test_a_config_alone_will_do(tmp_path: Path) -> None:
@@ -188,7 +211,7 @@ def test_names_of_a_target_reach_no_format_as_they_are(draft: str, tmp_path: Pat
         "model_type": HOSTILE,
         "quantization_config": {"quant_method": HOSTILE, HOSTILE + "quarot": True},
     }
-    tensors = {f"{HOSTILE}.lm_head.qweight": ("I32", [16, 256])}
+    tensors = {f"lm_head.{HOSTILE}": ("I32", [16, 256]), "lm_head.qweight": ("I32", [16, 256])}
     at = folder(tmp_path / "t", config, tensors=tensors)
     for form in ("text", "markdown", "github", "html", "junit", "gitlab"):
         said = run(draft, "--target", str(at), "--format", form).stdout
@@ -197,21 +220,31 @@ def test_names_of_a_target_reach_no_format_as_they_are(draft: str, tmp_path: Pat
     valid(json.loads(run(draft, "--target", str(at), "--json").stdout))
 
 
-def test_a_config_that_is_nested_deep_or_odd_stops_no_rule(draft: str, tmp_path: Path) -> None:
-    deep = json.loads('{"x": [' * DEEP + "{}" + "]}" * DEEP)
-    odd: dict[str, Any] = {
-        **CONFIG,
-        "quantization_config": {
-            "deep": deep,
-            "transform_config": {"config_groups": {"a": {"apply": [1, {}]}}},
-        },
-        "rope_scaling": {"factor": 10**400},
-        "rope_parameters": {"rope_theta": 10**400},
-        "max_position_embeddings": 10**30,
-        "num_loops": 2**39,
-        "torch_dtype": {},
-        "dtype": 3,
-    }
-    said = audit(Request(draft, target=str(folder(tmp_path / "t", odd))))
+NESTED = json.loads('{"x": [' * DEEP + "{}" + "]}" * DEEP)
+NO_DTYPES: list[Any] = [3, 1.5, True, [], ["x"], {}, {"x": 1}, "x"]
+NO_ROPES: list[Any] = [10**400, "x", [], {"factor": 10**400}]
+ODD: list[tuple[str, Any]] = [
+    *((key, value) for key in ("dtype", "torch_dtype") for value in NO_DTYPES),
+    *((key, value) for key in ("rope_theta", "rope_scaling") for value in NO_ROPES),
+    ("rope_parameters", {"rope_theta": 10**400}),
+    ("rope_parameters", {"full_attention": {"rope_theta": [1]}}),
+    ("max_position_embeddings", 10**400),
+    ("num_loops", 2**39),
+    ("num_loops", {}),
+    ("architectures", [["x"], {}]),
+    ("model_type", ["x"]),
+    ("tie_word_embeddings", ["x"]),
+    ("quantization_config", ["x"]),
+    ("quantization_config", {"quant_method": ["x"]}),
+    ("quantization_config", {"deep": NESTED}),
+    ("quantization_config", {"transform_config": {"config_groups": {"a": {"apply": [1, {}]}}}}),
+    ("text_config", {"dtype": ["x"]}),
+]
+
+
+@pytest.mark.parametrize(("key", "odd"), ODD, ids=lambda value: str(value)[:40])
+def test_an_odd_value_of_a_config_stops_no_rule(key: str, odd: Any, draft: str, tmp_path: Path) -> None:
+    config = {name: value for name, value in CONFIG.items() if not key.endswith(name)} | {key: odd}
+    said = audit(Request(draft, target=str(folder(tmp_path / "t", config))))
     assert said.error is None
     valid(document(said))

@@ -13,6 +13,7 @@ from dflash_audit.engines.sglang.conversions import Config, integer
 from dflash_audit.engines.sglang.dflash_config import is_nemotron_35, nested, text_config
 from dflash_audit.engines.sglang.draft import MOST_LAYERS
 from dflash_audit.engines.sglang.load_weights import VENDOR_NAMES
+from dflash_audit.engines.sglang.rope import base_of
 from dflash_audit.refusal import Refused
 from dflash_audit.sources.checkpoint import Checkpoint, Tensor
 
@@ -79,6 +80,21 @@ class Draft:
         """The target layers that the config names; None where it names none, or not in whole numbers."""
         return whole_list(self.either("target_layer_ids"))
 
+    @property
+    def captured(self) -> tuple[str, list[int] | None]:
+        """The key that names the layers which the target is asked for, and their ids; None for none.
+
+        Source: SGLang 0.5.23 `srt/model_executor/model_runner_components/spec_aux_hidden_state.py`,
+        `_resolve_dflash_aux_hidden_state`.
+        """
+        own = whole_list(self.config.get("dspark_target_layer_ids")) if self.dspark else None
+        return ("target_layer_ids", self.taps) if own is None else ("dspark_target_layer_ids", own)
+
+    @property
+    def rope_base(self) -> float | None:
+        """The base of the rotary embedding, None where the engine reads no number."""
+        return number(base_of(self.config))
+
     def either(self, key: str) -> Any:
         """A key that is read in `dflash_config` first, then at the top; a null in the first counts."""
         return self.inner.get(key, self.config.get(key))
@@ -125,6 +141,17 @@ def whole(value: Any) -> int | None:
         return integer(value, "")
     except Refused:
         return None
+
+
+def number(value: Any) -> float | None:
+    """A number as it is, None for anything else and for an integer that no float holds."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    try:
+        float(value)
+    except OverflowError:
+        return None
+    return value
 
 
 def whole_list(value: Any) -> list[int] | None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from dflash_audit.engine_run import EngineRun
+from dflash_audit.engines import SUPERSEDED
 from dflash_audit.facts import Facts
 from dflash_audit.finding import Finding
 
@@ -36,7 +37,8 @@ def with_spelling(findings: Sequence[Finding], facts: Facts, judge: Judge) -> li
     # Only here: most audits find nothing to spell and do without the import.
     from dflash_audit.diagnosis.spelling import spelled
 
-    spelling = spelled(facts.checkpoint, facts.runs, facts.conditions)
+    runs = [run for run in facts.runs if run.engine not in SUPERSEDED or run.engine in facts.gating]
+    spelling = spelled(facts.checkpoint, runs, facts.conditions)
     if spelling is None:
         return [*findings]
     left = {_key(again) for run in spelling.runs for again in judge(run)}

@@ -12,4 +12,9 @@ def stopped(run: EngineRun, stage: Stage, rule: str, subject: str, hint: str) ->
     if run.refusal is None or run.refusal.stage != stage or run.refusal.pattern is not None:
         return  # where it hangs in a pattern, endless-pattern says so
     message = f"{run.engine} does not start with this draft: {run.refusal.reason.rstrip('.')}."
-    yield Finding(rule, "error", run.engine, subject, message, hint, (subject,))
+    yield Finding(rule, "error", run.engine, subject, message, elsewhere(run) or hint, (subject,))
+
+
+def elsewhere(run: EngineRun) -> str | None:
+    """What to do about a draft that the engine has no code for, None where it has."""
+    return None if run.unserved is None else f"{run.engine} serves no {run.unserved}: serve it elsewhere."

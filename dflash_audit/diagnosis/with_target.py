@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from dflash_audit.diagnosis.sglang_draft import Draft, read_draft, whole, whole_list
+from dflash_audit.diagnosis.sglang_draft import Draft, read_draft, whole
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.engines import LIVE
 from dflash_audit.engines.sglang import target_classes
@@ -30,16 +30,6 @@ class Pair:
         return whole(self.draft.config.get("hidden_size"))
 
     @property
-    def taps(self) -> tuple[str, list[int] | None]:
-        """The key that names the layers which the target is asked for, and their ids; None for none.
-
-        Source: SGLang 0.5.23 `srt/model_executor/model_runner_components/spec_aux_hidden_state.py`,
-        `_resolve_dflash_aux_hidden_state`.
-        """
-        own = whole_list(self.draft.config.get("dspark_target_layer_ids")) if self.draft.dspark else None
-        return ("target_layer_ids", self.draft.taps) if own is None else ("dspark_target_layer_ids", own)
-
-    @property
     def depth(self) -> int | None:
         return depth(self.target)
 
@@ -59,7 +49,7 @@ def read_pair(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) ->
 def depth(target: "Target") -> int | None:
     """The layers that tapped ids count over, a looped model's as often as it runs them; None if not told.
 
-    Source: as `Pair.taps`.
+    Source: as `Draft.captured`.
     """
     layers = target.num_hidden_layers
     return None if layers is None else layers * (target.number("num_loops") or 1)

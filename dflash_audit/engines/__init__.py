@@ -29,10 +29,16 @@ class Engine(Protocol):
 
 
 ENGINES: Final[Mapping[str, str]] = {
+    "sglang-0.5.19": "sglang.replay:OLDER",
     "sglang-0.5.23": "sglang.replay:RELEASE",
     "sglang-next": "sglang.replay:FOLLOWING",
+    "vllm-0.33.0": "vllm.replay:RELEASE",
 }
 """Name -> where the engine is, as module:attribute of this package. Every audit replays all of them."""
+
+SUPERSEDED: Final = frozenset({"sglang-0.5.19"})
+"""Releases that a later one of `ENGINES` has followed: what only they fail at is told in their own entry,
+and where they do not gate nothing is mended for them."""
 
 LIVE: Final[Mapping[str, str]] = {
     "sglang@installed": "sglang_installed.engine:INSTALLED",

@@ -14,7 +14,7 @@ from typing import Literal
 from dflash_audit.auditing import Request, audit
 from dflash_audit.bounded_match import own_budget
 from dflash_audit.engine_run import Conditions, EngineRun
-from dflash_audit.engines import ENGINES, LIVE, engine
+from dflash_audit.engines import ENGINES, LIVE, SUPERSEDED, engine
 from dflash_audit.errors import Unreadable
 from dflash_audit.facts import Facts
 from dflash_audit.fixing.harm import brought
@@ -118,7 +118,11 @@ def write(fixed: Fix) -> Fix:
 
 
 def _mend(request: Request, before: Report, checkpoint: Checkpoint) -> Fix:
-    profiles = tuple(run for run in before.runs if run.engine in ENGINES)
+    profiles = tuple(
+        run
+        for run in before.runs
+        if run.engine in ENGINES and (run.engine not in SUPERSEDED or run.engine in request.gating)
+    )
     facts = Facts(checkpoint, profiles, request.gating, before.conditions)
     found = _without_harm(facts, _searched(before))
     if not found.edits:

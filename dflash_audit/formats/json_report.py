@@ -142,11 +142,12 @@ def _engine(report: Report, run: EngineRun) -> dict[str, Any]:
         "resized": _resized(run.plan) if run.plan else [],
         "version": run.version,
         "verdicts": [{"tp": tp, "verdict": each} for tp, each in report.verdicts(run).items()],
+        "assumed": list(run.assumed),
     }
 
 
 def _parameters(run: EngineRun) -> list[dict[str, Any]]:
-    missing = run.plan.missing() if run.plan else {}
+    missing = run.plan.missing(unread=True) if run.plan else {}
     return [
         {
             "name": name,

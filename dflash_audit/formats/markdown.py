@@ -126,7 +126,7 @@ def _around(section: Section) -> tuple[str, str]:
     """What stands before and after the findings of a section: those that do not count are folded away."""
     if section.counts:
         return f"### {section.heading}", ""
-    told = f"{section.heading}, which does not count: {tally(section.severities, all_of_them=False)}"
+    told = f"{section.heading}, which {section.uncounted}: {tally(section.severities, all_of_them=False)}"
     return f"<details><summary>{told}</summary>", "</details>"
 
 

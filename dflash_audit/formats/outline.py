@@ -13,8 +13,8 @@ from dflash_audit.byte_count import byte_count
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import SEVERITIES, Finding, Severity, Waiver
 from dflash_audit.formats.told import Step, Told, sections, steps, told
-from dflash_audit.ranks import listed
 from dflash_audit.report import Report
+from dflash_audit.several_sizes import listed
 from dflash_audit.sources.checkpoint import Checkpoint
 from dflash_audit.verdict import Verdict
 
@@ -81,6 +81,11 @@ class Section:
     @property
     def heading(self) -> str:
         return " and ".join(self.engines) or "All engines"
+
+    @property
+    def uncounted(self) -> str:
+        """What is said of a section that does not count."""
+        return "does not count" if len(self.engines) == 1 else "do not count"
 
     @property
     def severities(self) -> list[Severity]:
@@ -172,12 +177,12 @@ def tally(severities: Iterable[Severity], all_of_them: bool = True) -> str:
 
 
 def _what(runs: Sequence[EngineRun], config: Mapping[str, Any]) -> str:
-    """The class and the quantization as the last engine that knows them says, or what config.json names."""
+    """The class and the quantization as the first engine that knows them says, or what config.json names."""
     classes = [run.model_class for run in runs if run.model_class]
     if not classes:
         return f"architectures {json.dumps(config.get('architectures'))}"
     methods = [run.quantization for run in runs if run.quantization]
-    return f"{classes[-1]}, {methods[-1] if methods else 'dense'}"
+    return f"{classes[0]}, {methods[0] if methods else 'dense'}"
 
 
 def _counts(report: Report, engines: tuple[str, ...]) -> bool:

@@ -106,7 +106,7 @@ def _why(row: Row) -> str:
 
 def _section(section: Section, said: dict[str, str]) -> Iterator[RenderableType]:
     """The findings of some engines; `said` has each mend that stands above, and what for."""
-    aside = "" if section.counts else " (does not count)"
+    aside = "" if section.counts else f" ({section.uncounted})"
     yield Text(f"\n{section.heading}{aside}", style="bold")
     for of in section.rules:
         yield Text.assemble(

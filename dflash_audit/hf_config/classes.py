@@ -30,7 +30,8 @@ class ClassFacts:
     `aliases` is its attribute_map (another name -> the attribute's own),
     `attributes` its plain class attributes that are no fields, `read_only` its
     properties without a setter, `parameters` the arguments with defaults of an
-    `__init__` that the class has written itself.
+    `__init__` that the class has written itself. With `odd_heads` it takes a
+    head of an odd width.
     """
 
     fields: Mapping[str, Field]
@@ -38,6 +39,7 @@ class ClassFacts:
     attributes: Mapping[str, Any]
     read_only: frozenset[str]
     parameters: Mapping[str, Any]
+    odd_heads: bool = False
 
 
 @cache

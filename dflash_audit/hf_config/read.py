@@ -7,12 +7,13 @@ Source: SGLang 0.5.23 `srt/utils/hf_transformers/config.py` (`get_config`,
 
 import copy
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from dflash_audit.hf_config.behaviours import TRANSFORMERS_CLASSES
-from dflash_audit.hf_config.classes import transformers_class
+from dflash_audit.hf_config.classes import ClassFacts, base_class, transformers_class
 from dflash_audit.hf_config.config_object import Attributes, ConfigObject
-from dflash_audit.hf_config.making import make
+from dflash_audit.hf_config.making import make, make_base
 from dflash_audit.hf_config.model_types import ONLY_IN_TRANSFORMERS, READ_BY_SGLANG
 from dflash_audit.hf_config.own_classes import OWN_CLASSES
 from dflash_audit.hf_config.rendering import refuse_unprintable
@@ -26,12 +27,18 @@ SPECIAL_FLOATS: Final = {"Infinity": float("inf"), "-Infinity": float("-inf"), "
 """What `{"__float__": ...}` stands for."""
 
 
-def as_engine_sees(config: Mapping[str, Any]) -> dict[str, Any]:
+UNCHECKED_BEFORE: Final = frozenset({"muse_glimmer_assistant"})
+UNCHECKED_FIELDS_BEFORE: Final = {"laguna": frozenset({"gating"})}
+"""What transformers 5.12.1 does not check, for it has not got it: classes, and fields of a draft."""
+
+
+def as_engine_sees(config: Mapping[str, Any], older: bool = False) -> dict[str, Any]:
     """The attributes of the config object that SGLang 0.5.23 makes of a `config.json`.
 
     `config` is the parsed JSON, left unchanged. The result holds each attribute
     under each name that finds it; a `dtype` is torch's name of it; a nested
-    part that became an object is `Attributes`, itself a dict.
+    part that became an object is `Attributes`, itself a dict. With `older` the
+    classes are those of transformers 5.12.1, which SGLang 0.5.19 stands on.
 
     Raises `Refused` where reading the config stops the engine, and `NotModelled`
     for a model type, or a form of config, that the engine knows and this does not.
@@ -47,12 +54,35 @@ def as_engine_sees(config: Mapping[str, Any]) -> dict[str, Any]:
         raise NotModelled(f"model type {model_type!r}: its config class is not replayed")
     if model_type in READ_BY_SGLANG and model_type not in OWN_CLASSES:
         raise NotModelled(f"model type {model_type!r}: SGLang's own config class is not replayed")
-    attributes = _finished(_by_auto_config(model_type, copy.deepcopy(given)))
+    attributes = _finished(_by_auto_config(model_type, copy.deepcopy(given), older))
     _copy_language_part(attributes)
     _refuse_odd_auto_map(attributes)
     if model_type in OWN_CLASSES:
         attributes = _finished(OWN_CLASSES[model_type](given))
     return attributes
+
+
+def as_transformers_sees(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of the object that `AutoConfig` alone makes of a `config.json`.
+
+    `config` is the parsed JSON, left unchanged. Raises as `as_engine_sees`, but for what
+    SGLang asks beyond that; names in `architectures` are left to the caller.
+    """
+    try:
+        given: dict[str, Any] = _decoded(config)
+    except RecursionError as error:
+        raise Refused("the config is nested too deeply") from error
+    _refuse_other_forms(given)
+    model_type = _model_type(given)
+    if model_type not in TRANSFORMERS_CLASSES:
+        raise NotModelled(f"model type {model_type!r}: its config class is not replayed")
+    return _finished(make(transformers_class(model_type), TRANSFORMERS_CLASSES[model_type], given))
+
+
+def as_base_class_sees(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of the object that `PreTrainedConfig` itself makes of a table without a model type."""
+    given: dict[str, Any] = _decoded(config)
+    return _finished(make_base(given))
 
 
 def reads_params_json(name: str) -> bool:
@@ -70,10 +100,23 @@ def _finished(config: ConfigObject) -> Attributes:
     return attributes_of(config)
 
 
-def _by_auto_config(model_type: str, given: dict[str, Any]) -> ConfigObject:
+def _by_auto_config(model_type: str, given: dict[str, Any], older: bool) -> ConfigObject:
     if model_type in TRANSFORMERS_CLASSES:
-        return make(transformers_class(model_type), TRANSFORMERS_CLASSES[model_type], given)
+        facts = transformers_class(model_type)
+        facts = _as_before(facts, model_type) if older else facts
+        return make(facts, TRANSFORMERS_CLASSES[model_type], given)
     return OWN_CLASSES[model_type](given)
+
+
+def _as_before(facts: ClassFacts, model_type: str) -> ClassFacts:
+    unchecked = UNCHECKED_FIELDS_BEFORE.get(model_type, frozenset())
+    if model_type in UNCHECKED_BEFORE:
+        unchecked = frozenset(facts.fields) - frozenset(base_class().fields)
+    fields = {
+        name: replace(field, kind="any") if name in unchecked else field
+        for name, field in facts.fields.items()
+    }
+    return replace(facts, fields=fields, odd_heads=True)
 
 
 def _decoded(value: Any) -> Any:

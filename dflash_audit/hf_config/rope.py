@@ -145,7 +145,8 @@ def validate(config: ConfigObject) -> None:
         if single is not None:
             table = as_table(single, "rope_parameters")
             validate_one(config, table)
-            _refuse_odd_head(config, table, layer_type)
+            if not config.facts.odd_heads:
+                _refuse_odd_head(config, table, layer_type)
 
 
 def validate_one(config: ConfigObject, table: dict[Any, Any]) -> None:

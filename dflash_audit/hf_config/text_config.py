@@ -16,6 +16,9 @@ from dflash_audit.refusal import Refused
 NESTED: Final = ("text_config", "llm_config", "language_config", "thinker_config")
 """Keys whose tables become config objects of their own."""
 
+PARTS: Final = ("llm_config", "language_config", "text_config")
+"""Keys under which a multimodal config holds its language part, in the engine's order."""
+
 SHARED: Final = ("pad_token_id", "bos_token_id", "eos_token_id", "tie_word_embeddings")
 """Attributes that the whole and its language part get from one another."""
 
@@ -49,11 +52,9 @@ def decoder_part(attributes: Mapping[str, Any]) -> Any:
 def language_part(attributes: Attributes) -> Attributes:
     """The language part (`get_hf_text_config`), or the config itself; changes the config on the way."""
     architectures = attributes["architectures"]
-    if architectures is not None:
-        first = first_architecture(architectures)
-        if first.startswith("Llava") and first.endswith("ForCausalLM"):
-            attributes["dtype"] = "float16"
-            return attributes
+    if architectures is not None and _reads_whole(first_architecture(architectures)):
+        attributes["dtype"] = "float16"
+        return attributes
     _make_objects(attributes)
     part = _chosen(attributes)
     _name_rope_type(attributes)
@@ -67,6 +68,24 @@ def language_part(attributes: Attributes) -> Attributes:
         elif name in part and name not in attributes:
             attributes[name] = part[name]
     return part
+
+
+def language_table(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The language part of a config.json as it was read, before any class makes an object of it; else all."""
+    named = config.get("architectures")
+    if isinstance(named, list) and named and isinstance(named[0], str) and _reads_whole(named[0]):
+        return config
+    thinker = config.get("thinker_config")
+    if isinstance(thinker, Mapping):
+        inner = thinker.get("text_config")
+        return inner if isinstance(inner, Mapping) else thinker
+    parts = (config.get(key) for key in PARTS)
+    return next((part for part in parts if isinstance(part, Mapping)), config)
+
+
+def _reads_whole(architecture: str) -> bool:
+    """Whether the engine goes by the top of the config, whatever parts it names."""
+    return architecture.startswith("Llava") and architecture.endswith("ForCausalLM")
 
 
 def first_architecture(architectures: Any) -> str:
@@ -97,7 +116,7 @@ def _chosen(attributes: Attributes) -> Any:
             # The engine sets an attribute on what is still a JSON value here.
             raise Refused("thinker_config.text_config is not a config object")
         return thinker
-    for name in ("llm_config", "language_config", "text_config"):
+    for name in PARTS:
         if name in attributes:
             part = attributes[name]
             if name != "language_config" and not (

@@ -14,7 +14,7 @@ from dflash_audit.quantization.config import Surroundings
 from dflash_audit.quantization.fp8 import require_capability
 from dflash_audit.quantization.keys import optional, required
 from dflash_audit.quantization.unquantized import dense_linear
-from dflash_audit.refusal import NoPattern, Refused
+from dflash_audit.refusal import NoPattern, NotModelled, Refused
 from dflash_audit.tree import Linear, Scheme
 
 MIN_CAPABILITY: Final = 60
@@ -50,6 +50,7 @@ class AutoRound:
     extra: Any
     desc_act: Any
     capability: int
+    plain_gptq: bool
 
     @property
     def left_dense(self) -> tuple[str, ...]:
@@ -74,6 +75,8 @@ class AutoRound:
             settings = gptq.config_settings(choice.bits, choice.group_size, choice.sym, self.desc_act)
             return gptq.marlin_scheme(layer, settings, self.capability)
         self._check_plain_gptq(choice)
+        if self.plain_gptq:
+            raise NotModelled("AutoRound on the plain GPTQ kernel is not replayed")
         raise Refused("The non-Marlin GPTQ CUDA kernel has been removed.")
 
     def attention(self) -> Scheme | None:
@@ -159,6 +162,7 @@ def read(config: Mapping[str, Any], surroundings: Surroundings) -> AutoRound:
         extra=optional(config, "extra_config", default=None),
         desc_act=optional(config, "desc_act", default=False),
         capability=surroundings.capability,
+        plain_gptq="gptq" in surroundings.dialect.more,
     )
 
 
@@ -207,7 +211,7 @@ def _matches(pattern: str, name: str) -> bool:
     if REGEX_CHARACTERS.isdisjoint(pattern):
         return False
     try:
-        return match.regex(pattern, name, whole=True)
+        return match.regex(pattern, name, "fullmatch")
     except NoPattern as error:
         if error.syntax:
             return False

@@ -2,9 +2,32 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from dflash_audit.tree import Linear, Scheme
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What a version of the engine makes of quantization configs; what is not given is as in 0.5.23.
+
+    `more` and `fewer` are methods that it has, or has not. With `weight_only_floats`
+    compressed-tensors serves floating point weights alone by channel, and NVFP4 on
+    every card. `flat_fp4_lists` are the keys of the layers that a flat config of
+    ModelOpt's NVFP4 leaves dense. With `own_blocks` block-FP8 layers of mixed
+    precision have a block of their `group_size`. With `needs_section` a
+    `hf_quant_config.json` must hold `quantization`.
+    """
+
+    more: frozenset[str] = frozenset()
+    fewer: frozenset[str] = frozenset()
+    weight_only_floats: bool = True
+    flat_fp4_lists: tuple[str, ...] = ("ignore", "modules_to_not_convert", "exclude_modules")
+    own_blocks: bool = True
+    needs_section: bool = False
+
+
+CURRENT: Final = Dialect()
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,12 +36,13 @@ class Surroundings:
 
     `packed_modules_mapping` is the draft class's: fused module -> its shards;
     `capability` the card's compute capability times ten (90 for an H200);
-    `draft` the draft's config as the engine sees it.
+    `draft` the draft's config as the engine sees it; `dialect` its version's.
     """
 
     packed_modules_mapping: Mapping[str, tuple[str, ...]]
     capability: int
     draft: Mapping[str, Any]
+    dialect: Dialect = CURRENT
 
 
 class QuantConfig(Protocol):

@@ -39,6 +39,7 @@ FP4_ALGORITHMS: Final = ("FP8", "NVFP4", "NVFP4_AWQ", "W4A16_NVFP4")
 """Every `quant_algo` that `ModelOptFp4Config` takes; all but the first are packed weights."""
 
 BLOCK_FP8_ALGORITHMS: Final = ("FP8_PB_WO", "FP8_BLOCK_SCALES")
+FP8_BLOCK: Final = 128
 """The two names of FP8 in blocks in a mixed checkpoint (`_BLOCK_FP8_ALGOS`)."""
 
 _NOT_A_GLOB = re.compile(r"\(\?|\{|\[[:\[]|--|&&|~~|\|\||(?:[\^$]|\\[bB])[+?]|\\(?![dDsSwWbB])[A-Za-z0-9]")
@@ -252,7 +253,7 @@ def read_fp4(config: Mapping[str, Any], surroundings: Surroundings) -> QuantConf
         return _online(config, surroundings)
     if config.get("quant_algo") is not None:
         algorithm, group_size = config["quant_algo"], _flat_group_size(config)
-        excluded = optional(config, "ignore", "modules_to_not_convert", "exclude_modules", default=[])
+        excluded = optional(config, *surroundings.dialect.flat_fp4_lists, default=[])
     else:
         section = _nested(config)
         algorithm, group_size = section.get("quant_algo"), _common_group_size(config, section)
@@ -304,9 +305,10 @@ def read_mixed(config: Mapping[str, Any], surroundings: Surroundings) -> QuantCo
         kv_cache = bool(section.get("kv_cache_quant_algo"))
     if section.get("quant_algo") != "MIXED_PRECISION":
         raise Refused(f"modelopt_mixed supports MIXED_PRECISION only, not {section.get('quant_algo')!r}")
-    layers = _quantized_layers(section.get("quantized_layers"))
+    layers = _quantized_layers(section.get("quantized_layers"), surroundings.dialect.own_blocks)
     exclusions = Exclusions(list(entries(excluded or [])), surroundings.packed_modules_mapping)
-    mixed = ModelOptMixed(exclusions, layers, _mixed_group_size(layers), _mixed_block(layers), kv_cache)
+    block = _mixed_block(layers, surroundings.dialect.own_blocks)
+    mixed = ModelOptMixed(exclusions, layers, _mixed_group_size(layers), block, kv_cache)
     require_capability("modelopt_mixed", 80, surroundings)
     return mixed
 
@@ -321,7 +323,7 @@ def fits(pattern: object, name: str) -> bool:
     if _NOT_A_GLOB.search(pattern):
         raise NotModelled(f"the exclude list's pattern {pattern!r} in the dialect of `regex`")
     expression = pattern.replace(".", r"\.").replace("*", ".*")
-    return any(regex(expression, part, whole=True) for part in (name, *name.split(".")))
+    return any(regex(expression, part, "fullmatch") for part in (name, *name.split(".")))
 
 
 def _dense() -> OnlineNvFp4:
@@ -386,11 +388,13 @@ def _common_group_size(config: Mapping[str, Any], section: Mapping[str, Any]) ->
     return sizes.pop()
 
 
-def _quantized_layers(layers: object) -> Mapping[str, Mapping[str, Any]]:
+def _quantized_layers(layers: object, checked: bool) -> Mapping[str, Mapping[str, Any]]:
     if not layers or not isinstance(layers, Mapping):
         raise Refused("MIXED_PRECISION requires a non-empty quantized_layers map")
     for name, layer in layers.items():
         if not isinstance(layer, Mapping) or not isinstance(layer.get("quant_algo", ""), str):
+            if not checked:
+                raise NotModelled("quantized_layers that the build alone reads are not replayed")
             raise Refused(f"quantized_layers has no quant_algo for {name}")
     return layers
 
@@ -406,8 +410,12 @@ def _mixed_group_size(layers: Mapping[str, Mapping[str, Any]]) -> object:
     return 16 if size is None else size
 
 
-def _mixed_block(layers: Mapping[str, Mapping[str, Any]]) -> int:
-    """The side of the FP8 blocks, on which all such layers must agree."""
+def _mixed_block(layers: Mapping[str, Mapping[str, Any]], own: bool) -> int:
+    """The side of the FP8 blocks, on which all such layers must agree where it is their own."""
+    if not own:
+        if any(_algorithm_of(layer) == BLOCK_FP8_ALGORITHMS[1] for layer in layers.values()):
+            raise NotModelled(f"{BLOCK_FP8_ALGORITHMS[1]} layers are not replayed in this version")
+        return FP8_BLOCK
     sizes = {
         _whole(layer.get("group_size", 128))
         for layer in layers.values()
@@ -415,7 +423,7 @@ def _mixed_block(layers: Mapping[str, Mapping[str, Any]]) -> int:
     }
     if len(sizes) > 1:
         raise Refused(f"all block-FP8 layers must have one group_size, not {sorted(sizes)}")
-    return sizes.pop() if sizes else 128
+    return sizes.pop() if sizes else FP8_BLOCK
 
 
 def _whole(value: object) -> int:

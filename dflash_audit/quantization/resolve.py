@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from dflash_audit.quantization import METHODS, WITHOUT_CONFIG, marlin, reader, reader_without_config
-from dflash_audit.quantization.config import QuantConfig, Surroundings
+from dflash_audit.quantization.config import CURRENT, Dialect, QuantConfig, Surroundings
 from dflash_audit.refusal import NotModelled, Refused
 
-KNOWN: Final = (
+KNOWN: Final = frozenset((
     "fp8", "mxfp8", "minimax_m3_nvfp4", "blockwise_int8", "modelopt", "modelopt_fp8", "modelopt_fp4",
     "nvfp4_online", "modelopt_mixed", "w8a8_int8", "w8a8_fp8", "awq", "awq_marlin", "bitsandbytes",
     "gguf", "gptq_marlin", "moe_wna16", "compressed-tensors", "w4afp8", "petit_nvfp4", "quark",
     "quark_mxfp4", "auto-round", "auto-round-int8", "modelslim", "quark_int4fp8_moe", "humming",
     "mxfp_w4a8", "mxfp4",
-)  # fmt: skip
+))  # fmt: skip
 """Every method of the engine on CUDA: there, `gptq` is none.
 
 Source: SGLang 0.5.23 `srt/layers/quantization/__init__.py`, `QUANTIZATION_METHODS`.
@@ -97,11 +97,12 @@ def settle(
     hf_quant_config: Mapping[str, Any] | None,
     asked: str | None,
     capability: int = 90,
+    dialect: Dialect = CURRENT,
 ) -> Settled:
     """The method of a draft: `draft` are the attributes of its config, `asked` is --quantization.
 
     `hf_quant_config` is the content of the file of that name, None without one;
-    `capability` the card's compute capability times ten.
+    `capability` the card's compute capability times ten, `dialect` the engine's version's.
 
     Raises:
         Refused: the engine stops at the config, or knows no such method.
@@ -111,10 +112,13 @@ def settle(
         own = _object(own, "quantization_config")
         _check_hybrid(own)
         own = {**own, **_named_by_modelopt({"quantization": own})} if _is_modelopt(own) else own
-    declared, origin = _declared(own, draft.get("compression_config"), hf_quant_config)
+    compression = draft.get("compression_config")
+    if dialect.needs_section and own is None and compression is None and hf_quant_config is not None:
+        _object(_object(hf_quant_config, "hf_quant_config.json").get("quantization"), "quantization")
+    declared, origin = _declared(own, compression, hf_quant_config)
     asked = None if asked is None else asked.lower()
     method = asked if declared is None else _method(declared, asked, capability)
-    if method is not None and method not in KNOWN:
+    if method is not None and method not in (KNOWN | dialect.more) - dialect.fewer:
         raise Refused(f"Unknown quantization method: {method}.")
     return Settled(method, origin, own)
 

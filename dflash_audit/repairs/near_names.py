@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 from dflash_audit.dtypes import DENSE_FLOATS
-from dflash_audit.engines.sglang.draft import ACTIVATIONS
+from dflash_audit.engines.sglang.profile import NEXT
 from dflash_audit.engines.sglang.rope import TYPES
 from dflash_audit.facts import Facts
 from dflash_audit.hf_config.model_types import ONLY_IN_TRANSFORMERS, READ_BY_SGLANG
@@ -18,7 +18,7 @@ PUBLISHED: Final = "qwen3"
 """The model type of nearly every published draft, of whatever class (`docs/published.md`)."""
 
 WORDS: Final[Mapping[tuple[str, ...], Iterable[str]]] = {
-    ("hidden_act",): ACTIVATIONS,
+    ("hidden_act",): NEXT.activations,
     ("dtype",): sorted(DENSE_FLOATS),
     ("torch_dtype",): sorted(DENSE_FLOATS),
     (MODEL_TYPE,): (PUBLISHED, *sorted(READ_BY_SGLANG | ONLY_IN_TRANSFORMERS)),

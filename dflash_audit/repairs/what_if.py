@@ -9,8 +9,9 @@ from dflash_audit.repairs.edit import Edit, edited
 
 
 def with_edits(facts: Facts, edits: Iterable[Edit]) -> Facts:
-    """The facts of the checkpoint after the edits: every profile, replayed."""
+    """The facts of the checkpoint after the edits: every profile that they tell of, replayed."""
     config = edited(facts.checkpoint.config, edits)
     checkpoint = replace(facts.checkpoint, config=config)
-    runs = tuple(engine(name).replay(checkpoint, facts.conditions) for name in ENGINES)
+    profiles = [run.engine for run in facts.runs if run.engine in ENGINES]
+    runs = tuple(engine(name).replay(checkpoint, facts.conditions) for name in profiles)
     return replace(facts, checkpoint=checkpoint, runs=runs, warmups=())

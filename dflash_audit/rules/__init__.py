@@ -46,6 +46,8 @@ LAYOUT_RULES: Final = (
     "mask-embedding",
     "nemotron-near-miss",
     "unread-packed-mapping",
+    "refused-start",
+    "absent-head",
 )
 """`find(run, checkpoint)`: they look at the checkpoint's own config and tensors beside it."""
 

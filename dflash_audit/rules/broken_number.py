@@ -29,12 +29,11 @@ Set the number that the draft was trained with; its training config or the origi
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Final
 
-from dflash_audit.diagnosis.sglang_draft import Draft, read_draft
+from dflash_audit.diagnosis.sglang_draft import Draft, number, read_draft
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding, Severity
-from dflash_audit.rules.missing_key import rope_base
 from dflash_audit.sources.checkpoint import Checkpoint
 
 HINT: Final = "Set the number that the draft was trained with: its training config or the original has it."
@@ -52,11 +51,11 @@ def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
     draft = read_draft(run, checkpoint) if run.plan is not None and run.refusal is None else None
     for key, (value, broken) in NUMBERS.items() if draft else ():
         assert draft is not None
-        number = value(draft)
-        said = broken(number) if number is not None else None
-        if number is not None and said is not None:
+        found = value(draft)
+        said = broken(found) if found is not None else None
+        if said is not None:
             severity, what = said
-            message = f"{key} is {number!r}: {draft.engine} takes it as it is, and {what}."
+            message = f"{key} is {found!r}: {draft.engine} takes it as it is, and {what}."
             yield Finding("broken-number", severity, run.engine, key, message, HINT, (key,))
 
 
@@ -81,11 +80,7 @@ def _base(value: float) -> Broken | None:
     return None
 
 
-def _number(value: Any) -> float | None:
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
 NUMBERS: Final[dict[str, tuple[Callable[[Draft], float | None], Callable[[float], Broken | None]]]] = {
-    "rms_norm_eps": (lambda draft: _number(draft.config.get("rms_norm_eps")), _epsilon),
-    "rope_theta": (lambda draft: _number(rope_base(draft)), _base),
+    "rms_norm_eps": (lambda draft: number(draft.config.get("rms_norm_eps")), _epsilon),
+    "rope_theta": (lambda draft: draft.rope_base, _base),
 }

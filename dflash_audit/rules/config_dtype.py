@@ -23,18 +23,13 @@ Set `dtype` (or the older `torch_dtype`) to `bfloat16`, and store the tensors in
 """
 
 from collections.abc import Iterator
-from typing import Final
 
 from dflash_audit.diagnosis.sglang_draft import Draft, read_draft
 from dflash_audit.dtypes import DENSE_FLOATS, TORCH
 from dflash_audit.engine_run import Conditions, EngineRun
+from dflash_audit.engines.sglang.two_models import DTYPE_KEYS, SERVED, said_dtype, served
 from dflash_audit.finding import Finding, Severity
 from dflash_audit.sources.checkpoint import Checkpoint
-
-KEYS: Final = ("dtype", "torch_dtype")
-
-SERVED: Final = "bfloat16"
-"""The dtype that nearly every target is served in, and that a draft is replayed in."""
 
 
 def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iterator[Finding]:
@@ -49,22 +44,15 @@ def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iter
     stored = _stored(draft) if draft else None
     if draft is None or stored is None:
         return
-    for key in KEYS:
+    target_known = conditions.target is not None and said_dtype(conditions.target) is not None
+    for key in DTYPE_KEYS:
         said = draft.raw.get(key)
         if isinstance(said, str) and said.removeprefix("torch.") in DENSE_FLOATS - {stored}:
-            yield _finding(draft, key, said.removeprefix("torch."), stored, _target_known(conditions))
-
-
-def _target_known(conditions: Conditions) -> bool:
-    """Whether a target is named that says its dtype."""
-    if conditions.target is None:
-        return False
-    parts = (conditions.target.text, conditions.target.config)
-    return any(part.get(key) is not None for part in parts for key in KEYS)
+            yield _finding(draft, key, said.removeprefix("torch."), stored, target_known)
 
 
 def _finding(draft: Draft, key: str, said: str, stored: str, target_known: bool) -> Finding:
-    built = _built(draft, said)
+    built = served(said, draft.config.get("model_type"))
     severity: Severity = "note"
     consequence, hint = f"{draft.engine} casts them as it loads", f"Store the weights as {said}."
     if built != SERVED and not target_known:
@@ -76,13 +64,6 @@ def _finding(draft: Draft, key: str, said: str, stored: str, target_known: bool)
         hint = f"Set {key} to {SERVED}."
     message = f"{key} is {said}, and the dense weights are stored as {stored}: {consequence}."
     return Finding("config-dtype", severity, draft.engine, key, message, hint, (key,))
-
-
-def _built(draft: Draft, said: str) -> str:
-    """The dtype in which the engine builds a draft whose config says another, without `--dtype`."""
-    if said != "float32":
-        return said
-    return SERVED if str(draft.config.get("model_type")).startswith("gemma") else "float16"
 
 
 def _stored(draft: Draft) -> str | None:

@@ -98,20 +98,11 @@ def _is_causal(draft: Draft) -> str | None:
 def _rope_theta(draft: Draft) -> str | None:
     rope = next((key for key in ROPES if isinstance(draft.raw.get(key), Mapping) and draft.raw[key]), None)
     expected = rope or (_stands(draft.raw, "rms_norm_eps") and _stands(draft.raw, "hidden_act"))
-    taken = rope_base(draft)
+    taken = draft.rope_base
     if taken is None or not expected or _stands(draft.raw, "rope_theta"):
         return None
     inside = f"{rope} has none either, and " if rope else ""
     return f"{inside}{draft.engine} takes the default {taken:.12g}"
-
-
-def rope_base(draft: Draft) -> float | None:
-    """The base of the rope that the engine reads (`get_rope_config`)."""
-    rope = draft.config.get("rope_parameters")
-    base = draft.config.get("rope_theta", 10000)
-    if isinstance(rope, Mapping):
-        base = rope.get("rope_theta", base)
-    return base if isinstance(base, int | float) else None
 
 
 def _rms_norm_eps(draft: Draft) -> str | None:

@@ -35,7 +35,7 @@ FILE = "hf_quant_config.json"
 
 
 def find(facts: Facts, findings: Sequence[Finding]) -> Iterator[Finding]:
-    """One finding if some engine builds layers quantized, and every weight is dense."""
+    """One finding if an engine that gates builds layers quantized, and every weight is dense."""
     del findings
     tensors = facts.checkpoint.tensors
     declared = next((key for key in DECLARATIONS if facts.checkpoint.config.get(key)), None)
@@ -43,7 +43,8 @@ def find(facts: Facts, findings: Sequence[Finding]) -> Iterator[Finding]:
     states = {stored.state for stored in stored_modules(tensors).values()} - {None}
     if subject is None or states != {State.DENSE}:
         return
-    built = {run.engine: disagreements(run.plan.modules, tensors) for run in facts.runs if run.plan}
+    deciding = [run for run in facts.runs if run.engine in facts.gating]
+    built = {run.engine: disagreements(run.plan.modules, tensors) for run in deciding if run.plan}
     method = next((run.quantization for run in facts.runs if built.get(run.engine)), None)
     stranded = max(map(len, built.values()), default=0)
     if stranded:

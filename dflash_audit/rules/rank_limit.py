@@ -61,7 +61,8 @@ def _finding(run: EngineRun, conditions: Conditions, ranks: int) -> Finding:
         severity="warning",
         engine=run.engine,
         subject=f"--tp {conditions.tp}",
-        message=f"{run.engine} serves this draft with --tp {ranks}, and not with --tp {conditions.tp}.",
+        message=f"{run.engine} serves this draft with --tp {ranks}, and not with this many.",
         hint=f"Serve with --tp {ranks}, or quantize by row in place of by block or group.",
         subjects=(f"--tp {conditions.tp}",),
+        about_size=True,
     )

@@ -28,6 +28,7 @@ not those of the checkpoint.
 from collections.abc import Iterator
 
 from dflash_audit.diagnosis.scheme_sizes import scheme_hint
+from dflash_audit.diagnosis.stopped import elsewhere
 from dflash_audit.drops import owner
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
@@ -57,7 +58,8 @@ def _kind(plan: LoadPlan, tensor: str) -> str:
 
 def _finding(run: EngineRun, subject: str, names: tuple[str, ...], reason: str) -> Finding:
     message = f"{run.engine} stops while it loads: {reason.rstrip('.')}."
-    return Finding("refused-load", "error", run.engine, subject, message, _hint(reason, names), names)
+    hint = elsewhere(run) or _hint(reason, names)
+    return Finding("refused-load", "error", run.engine, subject, message, hint, names)
 
 
 def _hint(reason: str, names: tuple[str, ...]) -> str:

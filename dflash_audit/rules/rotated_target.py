@@ -31,7 +31,16 @@ from dflash_audit.finding import Finding
 from dflash_audit.sources.checkpoint import Checkpoint
 
 NAMES: Final = ("quarot", "spinquant")
-"""Words by which quantizers name a rotation of the residual stream, as a key or as a value."""
+"""Words by which quantizers name a rotation of the residual stream, as a key or as a method."""
+
+METHOD_KEYS: Final = ("algo", "algorithm", "method", "rotation", "transform")
+"""Last words of the keys under which a quantizer names a method: `quant_algo`, `rotation_method`."""
+
+BARE_KEYS: Final = ("name", "type")
+"""Keys that name a method as well as anything else: there the name has to stand alone."""
+
+SWITCHES: Final = ("enabled", "enable")
+"""Keys that switch off what they stand in."""
 
 OUTPUTS: Final = ("weight_output", "output")
 """Where a transform of compressed-tensors turns what a module puts out. Source: compressed-tensors 0.20.0
@@ -85,16 +94,28 @@ def _turns_the_embedding(group: Any) -> bool:
 
 
 def _names_one(key: str, value: Any) -> bool:
-    """Whether a key or what stands under it names such a rotation; one that is switched off does not."""
+    """Whether a key or a method under it names such a rotation; what is switched off does not."""
     inside = [(key, value)]
     while inside:
         name, content = inside.pop()
-        if content and any(word in name.lower() for word in NAMES):
-            return True
-        if isinstance(content, str) and any(word in content.lower() for word in NAMES):
+        if not content or (
+            isinstance(content, Mapping) and any(content.get(key) is False for key in SWITCHES)
+        ):
+            continue
+        if _rotates(name) or (isinstance(content, str) and _is_rotation(name.lower(), content.lower())):
             return True
         if isinstance(content, Mapping):
             inside += content.items()
         elif isinstance(content, list):
-            inside += [("", item) for item in content]
+            inside += [(name, item) for item in content]
     return False
+
+
+def _is_rotation(key: str, value: str) -> bool:
+    if key in BARE_KEYS:
+        return value in NAMES
+    return key.rpartition("_")[2].removesuffix("s") in METHOD_KEYS and _rotates(value)
+
+
+def _rotates(words: str) -> bool:
+    return any(name in words.lower() for name in NAMES)

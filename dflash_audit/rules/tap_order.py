@@ -29,7 +29,7 @@ columns of `fc.weight` put into ascending order too.
 from collections import Counter
 from collections.abc import Iterator
 
-from dflash_audit.diagnosis.sglang_draft import Draft, read_draft, whole_list
+from dflash_audit.diagnosis.sglang_draft import Draft, read_draft
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.finding import Finding, Severity
 from dflash_audit.sources.checkpoint import Checkpoint
@@ -45,9 +45,9 @@ def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iter
     refused by `AuxHiddenStatePacker.finalize` or by the draft's `project_target_hidden`.
     """
     draft = read_draft(run, checkpoint)
-    if draft is None:
+    key, ids = ("", None) if draft is None else draft.captured
+    if draft is None or ids is None:
         return
-    key, ids = _captured(draft)
     if ids != sorted(set(ids)) and (name := _refusing(run, checkpoint, conditions)) is not None:
         yield _finding(
             draft,
@@ -91,12 +91,6 @@ def _refusing(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) ->
 
     pair = read_pair(run, checkpoint, conditions)
     return None if pair is None else refuses_order(pair, run)
-
-
-def _captured(draft: Draft) -> tuple[str, list[int]]:
-    """The key whose ids the target is asked for, and the ids."""
-    own = whole_list(draft.config.get("dspark_target_layer_ids")) if draft.dspark else None
-    return ("target_layer_ids", draft.taps or []) if own is None else ("dspark_target_layer_ids", own)
 
 
 def _finding(draft: Draft, severity: Severity, key: str, fact: str, hint: str) -> Finding:

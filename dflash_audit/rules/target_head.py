@@ -40,6 +40,7 @@ from dflash_audit.diagnosis.sglang_draft import SELECTORS
 from dflash_audit.diagnosis.with_target import Pair, read_pair
 from dflash_audit.dtypes import DENSE_FLOATS, TORCH
 from dflash_audit.engine_run import Conditions, EngineRun
+from dflash_audit.engines.sglang.target_heads import DENSE_HEADED
 from dflash_audit.finding import Finding
 from dflash_audit.rules.mask_embedding import FILE as MASK_EMBEDDING
 from dflash_audit.sources.checkpoint import Checkpoint, Tensor
@@ -54,13 +55,6 @@ class Form(Enum):
 
 
 WITH_CANDIDATES = frozenset((*SELECTORS, "LiLiCorrDraftModel"))
-
-
-DENSE_HEADED = frozenset(("fp8", "mxfp4", "quark", "w8a8_fp8", "w8a8_int8"))
-"""Methods under which the head is dense whatever is stored: one that is not does the target itself harm.
-
-Source: SGLang 0.5.23 `srt/layers/quantization/`, where their `get_quant_method` knows no `ParallelLMHead`.
-"""
 
 
 def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iterator[Finding]:

@@ -32,7 +32,7 @@ from collections.abc import Iterator
 from dflash_audit.diagnosis.sglang_draft import whole
 from dflash_audit.diagnosis.with_target import Pair, read_pair, tables_hold
 from dflash_audit.engine_run import Conditions, EngineRun
-from dflash_audit.engines.sglang.target_classes import LAST_LAYER_LOST, LAST_LAYER_STOPS
+from dflash_audit.engines.sglang.target_classes import LAST_LAYER_LOST, LAST_LAYER_STOPS, MUSE
 from dflash_audit.finding import Finding, Severity
 from dflash_audit.sources.checkpoint import Checkpoint
 
@@ -40,13 +40,6 @@ HINT = "Serve the draft with the model that it was trained for, or name the laye
 
 MOST_TOLD = 8
 """Most ids that a message names."""
-
-MUSE = frozenset(("DFlash2DraftModel", "MuseGlimmerAssistantModel"))
-"""Classes whose ids are shifted by one for a Muse Glimmer target, which takes what goes into a layer.
-
-Source: SGLang 0.5.23 `srt/model_executor/model_runner_components/spec_aux_hidden_state.py`,
-`_map_muse_target_layer_ids`.
-"""
 
 
 def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iterator[Finding]:
@@ -72,7 +65,7 @@ def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iter
 
 
 def _untapped(pair: Pair, depth: int, known: bool) -> Iterator[Finding]:
-    key, ids = pair.taps
+    key, ids = pair.draft.captured
     beyond = [layer for layer in ids or () if not 0 <= layer < depth]
     if beyond:
         told = ", ".join(map(str, beyond[:MOST_TOLD]))

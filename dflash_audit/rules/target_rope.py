@@ -46,9 +46,9 @@ def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iter
     Public record: Model-Optimizer#2221.
     """
     pair = read_pair(run, checkpoint, conditions)
-    if pair is None or base_of(pair.draft.raw) is None:
+    if pair is None or _written(pair.draft.raw) is None:
         return
-    own, theirs = base_of(pair.draft.config), base_of(pair.target.text)
+    own, theirs = pair.draft.rope_base, _written(pair.target.text)
     if own != DEFAULT or theirs in (None, DEFAULT):
         return
     yield Finding(
@@ -66,8 +66,11 @@ def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iter
     )
 
 
-def base_of(config: Mapping[str, Any]) -> float | None:
-    """The base of the rotary embedding, None where the config gives none or one for each kind of layer."""
+def _written(config: Mapping[str, Any]) -> float | None:
+    """The base that a config.json gives, None where it gives none or one for each kind of layer.
+
+    What a config's class makes of it, its default among it, is `Draft.rope_base`.
+    """
     for key in ("rope_parameters", "rope_scaling"):
         nested = config.get(key)
         if isinstance(nested, Mapping) and (base := _number(nested.get("rope_theta"))) is not None:

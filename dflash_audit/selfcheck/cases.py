@@ -17,10 +17,13 @@ from dflash_audit.sources.disk import read_path
 LAYOUT: Final = "tensors.json"
 """A case's tensors, name -> [dtype, shape], in place of a weight file."""
 
+FILES: Final = "files.json"
+"""Which weight file holds which of the tensors, where there are several: file name -> names."""
+
 OPTIONS: Final = "args.json"
 """The server's options for a case, as a list of words."""
 
-OF_THE_CASE: Final = frozenset((LAYOUT, OPTIONS, "expected.json", "rule.json"))
+OF_THE_CASE: Final = frozenset((LAYOUT, FILES, OPTIONS, "expected.json", "rule.json"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +56,18 @@ class Case:
             for path in (*self.folder.glob("*.json"), *self.folder.glob("*.pt")):
                 if path.name not in OF_THE_CASE:
                     shutil.copy(path, folder)
-            file = "model.safetensors"
             layout = json.loads((self.folder / LAYOUT).read_text())
-            tensors = [Tensor(n, dtype, tuple(shape), file) for n, (dtype, shape) in layout.items()]
-            write_zeros(folder / file, tensors)
+            for file, names in self._files(layout).items():
+                specs = ((name, *layout[name]) for name in names)
+                write_zeros(
+                    folder / file, [Tensor(n, dtype, tuple(shape), file) for n, dtype, shape in specs]
+                )
             yield read_path(folder)
+
+    def _files(self, layout: Iterable[str]) -> dict[str, list[str]]:
+        path = self.folder / FILES
+        files: dict[str, list[str]] = json.loads(path.read_text()) if path.exists() else {}
+        return files or {"model.safetensors": [*layout]}
 
 
 def find_cases(folders: Iterable[Path]) -> list[Case]:

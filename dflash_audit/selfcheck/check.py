@@ -24,8 +24,13 @@ class Compared:
 
 
 def nearest_profile(version: str) -> str:
-    """The profile of a version, or of the latest release before it, or of the first there is."""
+    """The profile of a version, or of the latest release before it, or of the first there is.
+
+    Of a version without a number the latest there is.
+    """
     releases = sorted((_numbers(name), name) for name in ENGINES if _numbers(name))
+    if not _numbers(PREFIX + version):
+        return releases[-1][1]
     before = [name for numbers, name in releases if numbers <= _numbers(PREFIX + version)]
     return before[-1] if before else releases[0][1]
 

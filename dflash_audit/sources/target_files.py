@@ -11,15 +11,45 @@ from dflash_audit.sources.weight_files import INDEX, WEIGHTS, WeightFile, parse_
 
 HF_QUANT_CONFIG: Final = "hf_quant_config.json"
 
-HEADS: Final = frozenset({"lm_head", "head"})
-"""Last parts of the name of a head's module, as checkpoints spell it; `head` is DeepSeek-V4's."""
+HEADS: Final = (
+    "lm_head",
+    "head",
+    "language_model.lm_head",
+    "model.language_model.lm_head",
+    "model.lm_head",
+    "thinker.lm_head",
+    "llm.lm_head",
+    "text_model.lm_head",
+)
+"""Full names of the language model's head, as checkpoints spell it; `head` is DeepSeek-V4's.
 
-EMBEDDINGS: Final = frozenset({"embed_tokens", "embed", "word_embeddings", "embeddings"})
-"""Last parts of the name of an embedding's module. Source: the `load_weights` of SGLang 0.5.23 `srt/models`:
-`embed` is DeepSeek-V4's, `word_embeddings` Bailing's, `embeddings` Nemotron-H's."""
+Source, of this table and the next: the `load_weights` and the weights mappers of SGLang 0.5.23
+`srt/models`. The heads and embeddings of MTP layers, of other towers and of talkers have longer names.
+"""
 
-OTHER_TOWERS: Final = frozenset({"vision_tower", "visual", "vision_model", "audio_tower", "mtp", "model_mtp"})
-"""Parts of names under which another embedding or head than the language model's lies."""
+EMBEDDINGS: Final = (
+    "model.embed_tokens",
+    "embed_tokens",
+    "embed",
+    "model.language_model.embed_tokens",
+    "language_model.model.embed_tokens",
+    "language_model.embed_tokens",
+    "model.model.embed_tokens",
+    "thinker.model.embed_tokens",
+    "llm.model.embed_tokens",
+    "llm.embed_tokens",
+    "text_model.model.embed_tokens",
+    "model.text_model.embed_tokens",
+    "model.word_embeddings",
+    "language_model.model.word_embeddings",
+    "model.language_model.word_embeddings",
+    "model.model.word_embeddings",
+    "backbone.embeddings",
+    "model.embeddings",
+    "language_model.backbone.embeddings",
+)
+"""Full names of its token embedding: `embed` is DeepSeek-V4's, `word_embeddings` Bailing's, `embeddings`
+Nemotron-H's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,23 +91,19 @@ def read_target_files(folder: Folder) -> TargetFiles:
     )
 
 
-def is_head(name: str) -> bool:
-    """Whether a tensor is one of the language model's head."""
-    return _of_module(name, HEADS)
+def of_one(modules: Sequence[str], tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """The tensors of the first of the modules that has any."""
+    stored = {_module(tensor.name) for tensor in tensors}
+    first = next((module for module in modules if module in stored), None)
+    return tuple(tensor for tensor in tensors if _module(tensor.name) == first)
 
 
-def is_embedding(name: str) -> bool:
-    """Whether a tensor is one of the language model's token embedding."""
-    return _of_module(name, EMBEDDINGS)
-
-
-def _of_module(name: str, modules: frozenset[str]) -> bool:
-    *path, module, _ = ["", *name.split(".")] if "." in name else ["", "", name]
-    return module in modules and not OTHER_TOWERS.intersection(path)
+def _module(name: str) -> str:
+    return name.rpartition(".")[0]
 
 
 def _of_interest(name: str) -> bool:
-    return is_head(name) or is_embedding(name)
+    return _module(name) in HEADS or _module(name) in EMBEDDINGS
 
 
 def _files_of_interest(folder: Folder, index: bytes | None) -> Sequence[str] | None:

@@ -37,6 +37,8 @@ class Case:
     tensors: dict[str, Spec]
     files: dict[str, Any] = field(default_factory=dict)
     options: list[str] = field(default_factory=list)
+    shards: dict[str, list[str]] = field(default_factory=dict)
+    """Weight file -> the tensors that it holds; empty for one file with all of them."""
 
     def chance(self, probability: float) -> bool:
         return self.rng.random() < probability

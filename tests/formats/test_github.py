@@ -39,7 +39,7 @@ def test_what_does_not_count_makes_none_and_what_two_share_makes_one() -> None:
     done = run(str(SEED), "--format", "github", cwd=FIXTURES)
     (line,) = done.stdout.splitlines()
     assert line.startswith(
-        "::warning title=engines-disagree,file=seed-w8a16/config.json::sglang-0.5.23: The "
+        "::warning title=engines-disagree,file=seed-w8a16/config.json::sglang-0.5.23, vllm-0.33.0: "
     )
     shared = of(found("error", 0, "sglang-0.5.23"), found("error", 0))
     assert (
@@ -99,4 +99,4 @@ def test_a_summary_that_cannot_be_written(tmp_path: Path) -> None:
 def test_every_engine_that_decides() -> None:
     words = [word for name in sorted(ALL) for word in ("--engine", name)]
     lines = run(str(SEED), *words, "--format", "github").stdout.splitlines()
-    assert [line.split()[0] for line in lines] == ["::error"] * 4 + ["::warning"]
+    assert [line.split()[0] for line in lines] == ["::error"] * 5 + ["::warning"] * 2

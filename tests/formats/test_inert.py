@@ -24,7 +24,7 @@ RUNNER_COMMAND = re.compile(r"^\s*::|##\w*\[")
 COMMAND = re.compile(r"::(error|warning|notice) title=[^:,]*(?:,file=[^:,]*)?::(?:(?!##\w*\[).)*")
 """A command that is this audit's own."""
 
-OWN_HTML = re.compile(r"<details><summary>[\w .,-]+</summary>|</details>")
+OWN_HTML = re.compile(r"<details><summary>[\w .,:-]+</summary>|</details>")
 
 
 @pytest.mark.parametrize("name", [name for name in FORMATS if name != "github"])

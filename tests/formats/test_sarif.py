@@ -79,7 +79,9 @@ def test_a_rule_has_its_page() -> None:
 def test_an_engine_that_does_not_decide_informs() -> None:
     said = sarif(audited(gating=frozenset({"sglang-next"})))
     levels = {(r["properties"]["engine"], r["kind"], r["level"]) for r in said["results"]}
-    assert levels == {("sglang-0.5.23", "informational", "none"), (None, "fail", "warning")}
+    names = ("sglang-0.5.19", "sglang-0.5.23", "vllm-0.33.0")
+    other = {(engine, "informational", "none") for engine in names}
+    assert levels == {*other, (None, "fail", "warning")}
     assert ("sglang-0.5.23", "fail", "error") in {
         (r["properties"]["engine"], r["kind"], r["level"]) for r in sarif(audited())["results"]
     }

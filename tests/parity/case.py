@@ -9,6 +9,7 @@ from typing import Any
 from materialize import materialize
 
 from dflash_audit.auditing import Request, audit
+from dflash_audit.cards import CARDS, DEFAULT_CARD
 from dflash_audit.engine_run import Conditions
 from dflash_audit.engines import ENGINES
 from dflash_audit.formats.json_report import document
@@ -40,10 +41,41 @@ class Case:
     @property
     def conditions(self) -> Conditions:
         """What the audit takes of the server's options; the attention backend it only warns about."""
+        given = self.options
+        return Conditions(
+            tp=int(given.get("--tp", 1)),
+            capability=self.capability,
+            quantization=given.get("--quantization"),
+        )
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The server's options."""
         path = self.folder / "args.json"
         words = json.loads(path.read_text()) if path.exists() else []
-        given = dict(zip(words[::2], words[1::2], strict=True))
-        return Conditions(tp=int(given.get("--tp", 1)), quantization=given.get("--quantization"))
+        return dict(zip(words[::2], words[1::2], strict=True))
+
+    @property
+    def capability(self) -> int:
+        """The compute capability of the card that the case was recorded on, times ten."""
+        return CARDS[self.options.get("--gpu", DEFAULT_CARD)]
+
+    @cached_property
+    def files(self) -> list[list[str]]:
+        """The names of the tensors in each weight file."""
+        path = self.folder / "files.json"
+        return [*json.loads(path.read_text()).values()] if path.exists() else [[*self.tensors]]
+
+    @property
+    def last_names(self) -> set[str]:
+        """The tensors that stand last in a weight file, one of which is the last that an engine reads."""
+        return {max(names) for names in self.files if names}
+
+    @property
+    def held_twice(self) -> set[str]:
+        """The tensors that lie in more than one file."""
+        names = [name for held in self.files for name in held]
+        return {name for name in names if names.count(name) > 1} if len(self.files) > 1 else set()
 
     def report(
         self,

@@ -17,11 +17,14 @@ from dflash_audit.sources.disk import read_path
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 
 
-@pytest.mark.parametrize(
-    "version", ["0.5.23", "0.5.24", "0.6.0rc1", "1.0", "0.5.23.post1", "0.4.0", "unknown"]
-)
+@pytest.mark.parametrize("version", ["0.5.23", "0.5.24", "0.6.0rc1", "1.0", "0.5.23.post1", "unknown"])
 def test_the_nearest_profile_is_a_release(version: str) -> None:
     assert nearest_profile(version) == "sglang-0.5.23"
+
+
+@pytest.mark.parametrize("version", ["0.5.19", "0.5.19.post1", "0.5.22", "0.4.0"])
+def test_of_two_releases_the_one_before_is_nearest(version: str) -> None:
+    assert nearest_profile(version) == "sglang-0.5.19"
 
 
 def test_it_finds_checkpoints_and_recorded_cases_once(tmp_path: Path) -> None:

@@ -13,15 +13,15 @@ from dflash_audit.engines.sglang.known_architectures import KNOWN
 from dflash_audit.refusal import NotModelled, Refused
 
 
-def draft_class(config: Config) -> DraftClass:
-    """The draft class that the engine picks.
+def draft_class(config: Config, lacks: frozenset[str] = frozenset()) -> DraftClass:
+    """The draft class that the engine picks; `lacks` are those of `KNOWN` that its version has not.
 
     Raises:
         Refused: the engine knows none of the names.
         NotModelled: it knows the name, or falls back to a class of transformers.
     """
     names = config.get("architectures") or []
-    known = [name for name in names if name in KNOWN]
+    known = [name for name in names if name in KNOWN and name not in lacks]
     if not known:
         _refuse_unknown(config, names)
     name = known[0]

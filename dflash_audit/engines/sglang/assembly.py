@@ -24,13 +24,15 @@ class Assembly:
     """A tree under construction: each method adds one module, as its constructor would.
 
     `quant` is the draft's quantization config, `tp` the number of ranks,
-    `capability` the card's compute capability times ten; sizes are those of
+    `capability` the card's compute capability times ten; without
+    `kv_cache_scales` an attention is not asked about. Sizes are those of
     rank 0. Every method raises `Refused` where a constructor raises.
     """
 
     quant: QuantConfig | None
     tp: int
     capability: int
+    kv_cache_scales: bool = True
     tree: Tree = field(default_factory=Tree)
 
     def container(self, name: str, module_class: str, *parameters: Parameter) -> None:
@@ -86,9 +88,10 @@ class Assembly:
 
     def attention(self, name: str) -> None:
         """`RadixAttention`, which asks about itself under an empty name."""
-        scheme = self.quant.attention() if self.quant else None
+        quant = self.quant if self.kv_cache_scales else None
+        scheme = quant.attention() if quant else None
         parameters = scheme.parameters if scheme else ()
-        self._add(Module(name, "RadixAttention", parameters, "" if self.quant else None, scheme))
+        self._add(Module(name, "RadixAttention", parameters, "" if quant else None, scheme))
 
     def vocabulary(self, name: str, tokens: int, size: int, prefix: str) -> None:
         """`VocabParallelEmbedding`: rows padded, then split over the ranks."""

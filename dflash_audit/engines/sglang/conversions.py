@@ -28,6 +28,8 @@ def real(value: Any, field: str) -> float:
         return float(value)
     except (TypeError, ValueError) as error:
         raise Refused(f"{field} must be a number, got {value!r}") from error
+    except OverflowError as error:
+        raise Refused(f"{field} is an integer too large for a float") from error
 
 
 def optional_integer(value: Any, field: str, least: int) -> int | None:

@@ -22,8 +22,6 @@ from dflash_audit.tree import Kind, Parameter, Placement, Tree
 MOST_LAYERS: Final = 500
 """A draft has a handful; a config that says more is not worth the memory of its tree."""
 
-ACTIVATIONS: Final = ("silu", "swigluoai")
-
 
 @dataclass(frozen=True, slots=True)
 class Draft:
@@ -41,6 +39,7 @@ class Draft:
     gemma: bool
     own_prefixes: bool
     laguna: bool
+    profile: Profile
 
     def layer_prefix(self, layer: int) -> str:
         return f"layers.{layer}" if self.own_prefixes else ""
@@ -90,7 +89,7 @@ def build(
         NotModelled: a quantization method leaves the modelled ground.
     """
     draft = _draft(draft_class, profile, config)
-    assembly = Assembly(quant, conditions.tp, conditions.capability)
+    assembly = Assembly(quant, conditions.tp, conditions.capability, profile.kv_cache_scales)
     assembly.container("", draft_class.name)
     if draft.nemotron:
         tokens = integer(required(config, "vocab_size"), "vocab_size")
@@ -124,6 +123,7 @@ def _draft(draft_class: DraftClass, profile: Profile, config: Config) -> Draft:
         gemma=bool(config.get("use_gemma_norm", False)),
         own_prefixes=draft_class.own_prefixes or nemotron or quantized,
         laguna=draft_class.laguna,
+        profile=profile,
     )
 
 
@@ -218,8 +218,9 @@ def _mlp(assembly: Assembly, draft: Draft, name: str, prefix: str) -> None:
     assembly.merged_column(f"{name}.gate_up_proj", hidden, (size, size), f"{prefix}gate_up_proj")
     assembly.row(f"{name}.down_proj", size, hidden, False, f"{prefix}down_proj")
     activation = config.get("hidden_act", "silu")
-    if activation not in ACTIVATIONS:
-        raise Refused(f"hidden_act must be one of {', '.join(ACTIVATIONS)}, got {activation!r}")
+    known = draft.profile.activations
+    if activation not in known:
+        raise Refused(f"hidden_act must be one of {', '.join(known)}, got {activation!r}")
     if activation == "silu":
         assembly.container(f"{name}.act_fn", "SiluAndMul")
         return
@@ -290,7 +291,7 @@ def _lilicorr(assembly: Assembly, draft: Draft) -> None:
 
 
 def _dspark(assembly: Assembly, draft: Draft) -> None:
-    dspark_head(assembly, draft.config, draft.nemotron)
+    dspark_head(assembly, draft.config, draft.nemotron, draft.profile.dspark_in_dflash_config)
 
 
 CLASSES: Final[dict[str, DraftClass]] = {

@@ -94,17 +94,20 @@ def _field(inner: Config, key: str) -> Any:
     return inner[f"lilicorr_{key}"]
 
 
-def dspark(config: Config) -> DSpark:
+def dspark(config: Config, in_dflash_config: bool = True) -> DSpark:
     """Parse and validate the DSpark fields (`parse_dspark_draft_config`, `get_dspark_sample_from_anchor`).
+
+    With `in_dflash_config` they may stand in `dflash_config` too.
 
     Raises:
         Refused: no Markov rank, an unknown head type, or a malformed field.
     """
-    rank = _markov_rank(config)
+    fields = Fields(config, in_dflash_config)
+    rank = _markov_rank(fields)
     if rank < 0:
         raise Refused(f"markov_rank must not be negative, got {rank}")
-    _check_head_type(config, rank)
-    mask = _dspark_field(config, "mask_token_id", "dspark_noise_token_id")
+    _check_head_type(fields, rank)
+    mask = fields.get("mask_token_id", "dspark_noise_token_id")
     if mask is not None:
         mask = integer(mask, "mask_token_id")
         if mask < 0:
@@ -127,13 +130,14 @@ def _dspark_block_size(config: Config) -> int | None:
     return optional_integer(nested(config).get("block_size", config.get("block_size")), "block_size", 1)
 
 
-def _markov_rank(config: Config) -> int:
-    raw = _dspark_field(config, "markov_rank", "dspark_markov_rank", default=0)
+def _markov_rank(fields: "Fields") -> int:
+    raw = fields.get("markov_rank", "dspark_markov_rank", default=0)
     return 0 if raw is None else integer(raw, "markov_rank")
 
 
-def _check_head_type(config: Config, rank: int) -> None:
-    kind = _dspark_field(config, "markov_head_type", "dspark_markov_head_type")
+def _check_head_type(fields: "Fields", rank: int) -> None:
+    config = fields.config
+    kind = fields.get("markov_head_type", "dspark_markov_head_type")
     prefixed = ("block_size", "markov_rank", "noise_token_id", "target_layer_ids")
     if kind is None:
         if rank > 0 and all(config.get(f"dspark_{key}") is None for key in prefixed):
@@ -143,10 +147,18 @@ def _check_head_type(config: Config, rank: int) -> None:
         raise Refused(f"markov_head_type must be one of {', '.join(MARKOV_HEADS)}, got {kind!r}")
 
 
-def _dspark_field(config: Config, key: str, prefixed: str, default: Any = None) -> Any:
-    """A field by precedence: the prefixed one, the nested configs, the text config, the config."""
-    if config.get(prefixed) is not None:
-        return config[prefixed]
-    own = config.get("dspark_config")
-    inner = {**nested(config), **(own if isinstance(own, Mapping) else {})}
-    return inner.get(key, text_config(config).get(key, config.get(key, default)))
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """The fields of a DSpark draft, in all the places where they may stand."""
+
+    config: Config
+    in_dflash_config: bool
+
+    def get(self, key: str, prefixed: str, default: Any = None) -> Any:
+        """A field by precedence: the prefixed one, the nested configs, the text config, the config."""
+        if self.config.get(prefixed) is not None:
+            return self.config[prefixed]
+        own = self.config.get("dspark_config")
+        shared = nested(self.config) if self.in_dflash_config else {}
+        inner = {**shared, **(own if isinstance(own, Mapping) else {})}
+        return inner.get(key, text_config(self.config).get(key, self.config.get(key, default)))

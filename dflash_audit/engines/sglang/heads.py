@@ -103,9 +103,9 @@ def _weight_and_bias(size: int) -> tuple[Parameter, Parameter]:
     return Parameter("weight", (size,), MODEL_DTYPE), Parameter("bias", (size,), MODEL_DTYPE)
 
 
-def dspark_head(assembly: Assembly, config: Config, nemotron: bool) -> None:
+def dspark_head(assembly: Assembly, config: Config, nemotron: bool, in_dflash_config: bool = True) -> None:
     """Add the Markov head of a DSpark draft under `markov_head`."""
-    dspark(config)
+    dspark(config, in_dflash_config)
     rank = integer(config.get("markov_rank", 0), "markov_rank")
     if rank <= 0:
         raise Refused(f"a DSpark draft needs markov_rank above 0 at the top of its config, got {rank}")

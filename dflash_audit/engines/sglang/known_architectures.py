@@ -1,4 +1,4 @@
-"""Every architecture name that SGLang has a class for.
+"""Every architecture name that SGLang has a class for, and which of them an older release has not.
 
 Source: SGLang 0.5.23, `EntryClass` of each module in `srt/models/`.
 """
@@ -91,3 +91,19 @@ XLMRobertaForSequenceClassification XLMRobertaModel XllmForCausalLM XverseForCau
 XverseMoeForCausalLM YiVLForCausalLM ZayaForCausalLM
 """.split()
 )
+
+LACKING_0_5_19: Final = frozenset(
+    """
+BailingMM2NativeForConditionalGeneration BailingMMNativeForConditionalGeneration
+BailingMoeV3VLForConditionalGeneration BeamForCausalLM Cosmos3EdgeForConditionalGeneration
+Cosmos3ForConditionalGeneration DFlash2BeamDraftModel DSparkMiniMaxDraftModel
+DiffusionGemmaForBlockDiffusion EmbeddingGemma2Model ExaoneMoeForCausalLM FalconMambaForCausalLM
+GigaChat35ForCausalLM GigaChat35ForCausalLMNextN Glm5NextForConditionalGeneration
+Glm5NextForConditionalGenerationNextN HYV4ForCausalLM HYV4ForCausalLMNextN IQuestQ1ForCausalLM IQuestQ1MTP
+K2HorizonForCausalLM LiLiCorrDraftModel Mamba2ForCausalLM MambaForCausalLM
+MiniCPMV4_7ForConditionalGeneration MiniMaxDFlash2DraftModel MuseSparkForConditionalGeneration
+NanbeigeForCausalLM NanbeigeForSequenceClassification NemotronH_Omni_Reasoning_V3 Qwen4ExpForCausalLMMTP
+Qwen4ExpForConditionalGeneration XllmForCausalLM
+""".split()
+)
+"""Source: SGLang 0.5.19, as `KNOWN`, of which it has all the others."""

@@ -122,7 +122,8 @@ def _load_one(replay: Load, tensor: Tensor) -> None:
     name = tensor.name
     if replay.profile.refuses_drops:
         name = _undroppable(replay, name)
-    if replay.built.draft.parsed.domino is None and name.removeprefix("model.").startswith(DOMINO_PREFIXES):
+    stray = replay.built.draft.parsed.domino is None and replay.profile.refuses_stray_domino
+    if stray and name.removeprefix("model.").startswith(DOMINO_PREFIXES):
         raise Refused("the checkpoint holds a Domino projector, which projector_type does not announce")
     for fused, part, shard in STACKED:
         if f".{part}." in name:

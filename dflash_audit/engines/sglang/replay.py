@@ -10,12 +10,12 @@ from dflash_audit.engines.sglang.dflash_config import is_nemotron_35
 from dflash_audit.engines.sglang.draft import build
 from dflash_audit.engines.sglang.load_weights import load
 from dflash_audit.engines.sglang.model_config import derive
-from dflash_audit.engines.sglang.profile import NEXT, RELEASE_0_5_23, Profile
+from dflash_audit.engines.sglang.profile import NEXT, RELEASE_0_5_19, RELEASE_0_5_23, Profile
 from dflash_audit.engines.sglang.serving import serve_command
 from dflash_audit.hf_config import as_engine_sees, reads_params_json
 from dflash_audit.quantization.config import Surroundings
 from dflash_audit.quantization.resolve import read_config, settle
-from dflash_audit.refusal import Endless, NotModelled, Refusal, Refused, Stage
+from dflash_audit.refusal import NotModelled, Refusal, Refused, Stage
 from dflash_audit.sources.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
@@ -44,10 +44,8 @@ class SGLang:
         progress = _Progress(EngineRun(self.name))
         try:
             self._stages(progress, checkpoint, conditions)
-        except Endless as endless:
-            progress.run.refusal = Refusal(progress.stage, endless.reason, pattern=endless.pattern)
         except Refused as refused:
-            progress.run.refusal = Refusal(progress.stage, refused.reason)
+            progress.run.refusal = Refusal(progress.stage, refused.reason, pattern=refused.pattern)
         except NotModelled as unknown:
             progress.run.skipped = unknown.reason
         return progress.run
@@ -64,26 +62,32 @@ class SGLang:
         run = progress.run
         if reads_params_json(checkpoint.id):
             raise NotModelled("by its name the engine reads params.json in place of config.json")
-        config = run.config = derive(as_engine_sees(checkpoint.config))
+        profile = self.profile
+        config = run.config = profile.as_read(
+            derive(as_engine_sees(checkpoint.config, profile.older_transformers))
+        )
         hf_quant_config = checkpoint.json_files.get("hf_quant_config.json")
-        settled = settle(config, hf_quant_config, conditions.quantization, conditions.capability)
+        settled = settle(
+            config, hf_quant_config, conditions.quantization, conditions.capability, profile.dialect
+        )
         run.quantization = settled.method
         progress.stage = "class"
-        drafted = draft_class(config)
+        drafted = draft_class(config, profile.lacks)
         run.model_class = drafted.name
         progress.stage = "quant_config"
-        mapping = self.profile.packed_modules_mapping
-        surroundings = Surroundings(mapping, conditions.capability, config)
+        surroundings = Surroundings(
+            profile.packed_modules_mapping, conditions.capability, config, profile.dialect
+        )
         run.quant_config = read_config(settled, surroundings, checkpoint.json_files)
         progress.stage = "build"
-        built = build(drafted, self.profile, config, run.quant_config, conditions)
+        built = build(drafted, profile, config, run.quant_config, conditions)
         run.flags = _flags(config, conditions)
         run.serve = serve_command(built, checkpoint.origin, run.flags, conditions)
         run.tree = built.tree
         progress.stage = "load"
         alone = replace(conditions, tp=1)
-        whole = built if conditions.tp == 1 else build(drafted, self.profile, config, run.quant_config, alone)
-        run.plan = load(built, whole.tree, self.profile, checkpoint.tensors)
+        whole = built if conditions.tp == 1 else build(drafted, profile, config, run.quant_config, alone)
+        run.plan = load(built, whole.tree, profile, checkpoint.tensors)
         run.refusal = next(iter(run.plan.refusals), None)
 
 
@@ -106,5 +110,6 @@ def _flags(config: Config, conditions: Conditions) -> tuple[FlagNeeded, ...]:
     return (SINKS_FLAG,)
 
 
+OLDER: Final = SGLang(RELEASE_0_5_19)
 RELEASE: Final = SGLang(RELEASE_0_5_23)
 FOLLOWING: Final = SGLang(NEXT)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dflash_audit.engines.sglang.conversions import Config, integer, real
+from dflash_audit.engines.sglang.conversions import LARGEST, Config, integer, real
 from dflash_audit.refusal import NotModelled, Refused
 
 SUPERSEDED: Final = ("rope_dim", "partial_rotary_factor", "mrope_section", "mrope_interleaved")
@@ -43,8 +43,19 @@ class Rope:
         return self.scaling is not None and key in self.scaling
 
     def number(self, key: str, default: float) -> float:
-        """A value of `scaling` that the engine calculates with."""
+        """A value of `scaling` that the engine calculates with in Python."""
         return _number(self.get(key, default), key)
+
+    def scalar(self, key: str, default: float) -> float:
+        """A value of `scaling` by which the engine multiplies or divides a tensor."""
+        return _scalar(self.get(key, default), key)
+
+
+def base_of(config: Config) -> Any:
+    """The base of the angles, as the config has it."""
+    parameters = config.get("rope_parameters")
+    base = config.get("rope_theta", 10000)
+    return parameters.get("rope_theta", base) if isinstance(parameters, Mapping) else base
 
 
 def read_rope(config: Config, head_dim: int) -> Rope:
@@ -55,11 +66,9 @@ def read_rope(config: Config, head_dim: int) -> Rope:
         NotModelled: the type is one that no draft is known to use.
     """
     scaling = config.get("rope_parameters")
-    base = config.get("rope_theta", 10000)
     if scaling is None:
         scaling = config.get("rope_scaling")
-    elif isinstance(scaling, Mapping):
-        base = scaling.get("rope_theta", base)
+    base = base_of(config)
     factor = real(config.get("partial_rotary_factor", 1.0), "partial_rotary_factor")
     if scaling is not None and not isinstance(scaling, Mapping):
         raise Refused(f"the rope parameters must be an object, got {scaling!r}")
@@ -95,18 +104,35 @@ def _hashable(value: Any) -> bool:
 
 
 def _number(value: Any, name: str) -> float:
+    """A number that the engine calculates with in Python, where a float comes in sooner or later."""
     if not isinstance(value, int | float):
         raise Refused(f"the rope parameter {name} must be a number, got {value!r}")
+    try:
+        float(value)
+    except OverflowError as error:
+        raise Refused(f"the rope parameter {name} is an integer too large for a float") from error
     return value
 
 
+def _scalar(value: Any, name: str) -> float:
+    """A number that meets a tensor as it is: torch takes integers of 64 bits."""
+    number = _number(value, name)
+    if isinstance(number, int) and not -LARGEST <= number < 2 * LARGEST:
+        raise Refused(f"the rope parameter {name} is an integer of more than 64 bits")
+    return number
+
+
 def _positions(length: float) -> None:
-    if not 0 <= length < math.inf:
-        raise Refused(f"a table of {length} rotary positions cannot be made")
+    if not 0 <= length < LARGEST:
+        raise Refused(f"a table of {length:.6g} rotary positions cannot be made")
 
 
 def _frequencies(rope: Rope) -> None:
-    _number(rope.base, "rope_theta")
+    _scalar(rope.base, "rope_theta")
+    _width(rope)
+
+
+def _width(rope: Rope) -> None:
     if rope.rotary_dim < 0:
         raise Refused(f"the rotary width must not be negative, got {rope.rotary_dim}")
 
@@ -158,7 +184,9 @@ def _linear(rope: Rope) -> None:
 
 
 def _dynamic(rope: Rope) -> None:
-    _frequencies(rope)
+    # The stretched base is a float, whatever integer it is made of.
+    _number(rope.base, "rope_theta")
+    _width(rope)
     if rope.rotary_dim == 2:
         raise Refused("a dynamic rope divides by the rotary width less 2, which is 0")
     if rope.has("alpha"):
@@ -180,7 +208,7 @@ def _power(base: float, exponent: float) -> None:
 
 
 def _yarn(rope: Rope) -> None:
-    factor = rope.number("factor", 1.0)
+    factor = rope.scalar("factor", 1.0)
     scales = [rope.get(key) for key in ("mscale", "mscale_all_dim")]
     if rope.has("mrope_section"):
         given = [key for key in ("mscale", "mscale_all_dim") if rope.has(key)]
@@ -194,7 +222,7 @@ def _yarn(rope: Rope) -> None:
 
 
 def _deepseek_yarn(rope: Rope) -> None:
-    factor = rope.number("factor", 1.0)
+    factor = rope.scalar("factor", 1.0)
     for key, default in (("mscale", 1), ("mscale_all_dim", 0)):
         real(rope.get(key, default), key)
     rope.number("attn_factor", 1)
@@ -211,7 +239,7 @@ def _yarn_table(rope: Rope, factor: float, truncate: bool) -> None:
                 math.floor(rope.rotary_dim * bound)
         except (ValueError, ZeroDivisionError, OverflowError) as error:
             raise Refused(f"no {key} of a yarn rope can be found over {length} positions: {error}") from error
-    rope.number("extrapolation_factor", 1)
+    rope.scalar("extrapolation_factor", 1)
     if rope.rotary_dim % 2 and rope.rotary_dim > 3:
         raise Refused(f"a yarn rope needs an even rotary width, got {rope.rotary_dim}")
     _positions(length * factor)
@@ -219,9 +247,9 @@ def _yarn_table(rope: Rope, factor: float, truncate: bool) -> None:
 
 def _llama3(rope: Rope) -> None:
     _default(rope)
-    rope.number("factor", 1.0)
-    low, high = rope.number("low_freq_factor", 1.0), rope.number("high_freq_factor", 4.0)
-    rope.number("original_max_position_embeddings", rope.max_position)
+    rope.scalar("factor", 1.0)
+    low, high = rope.scalar("low_freq_factor", 1.0), rope.number("high_freq_factor", 4.0)
+    rope.scalar("original_max_position_embeddings", rope.max_position)
     if low == 0 or high == 0:
         raise Refused("the frequency factors of a llama3 rope must not be 0")
     if isinstance(low, bool) and low != high:
@@ -243,7 +271,7 @@ def _longrope(rope: Rope) -> None:
         raise Refused("short_factor and long_factor are of different lengths")
     for key in ("short_mscale", "long_mscale"):
         if rope.get(key) is not None:
-            rope.number(key, 1.0)
+            rope.scalar(key, 1.0)
     _positions(original)
     _positions(rope.max_position)
 

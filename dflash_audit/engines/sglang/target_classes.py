@@ -83,3 +83,10 @@ Qwen3_5ForCausalLM Qwen3_5MoeForCausalLM
 """Names whose class refuses ids that are not in ascending order, or one that is named twice. Source:
 `set_dflash_layers_to_capture` in `srt/models/beam.py`, `inkling.py`, `minimax_m3_vl.py` and
 `qwen3_5_text.py`."""
+
+MUSE: Final = frozenset(("DFlash2DraftModel", "MuseGlimmerAssistantModel"))
+"""Draft classes whose ids are shifted by one for a Muse Glimmer target, which takes what goes into a layer.
+
+Source: SGLang 0.5.23 `srt/model_executor/model_runner_components/spec_aux_hidden_state.py`,
+`_map_muse_target_layer_ids`.
+"""

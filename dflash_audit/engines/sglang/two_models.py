@@ -29,6 +29,9 @@ Source: transformers 5.19.0 `modeling_rope_utils.py`, `standardize_rope_params`.
 MOST: Final = 2**40
 """What is not below it is no context's length, nor a factor of one."""
 
+DTYPE_KEYS: Final = ("dtype", "torch_dtype")
+"""Keys of a model's dtype, the older last."""
+
 SERVED: Final = "bfloat16"
 """The dtype that serves both, where they differ."""
 
@@ -64,11 +67,9 @@ def too_short(config: Config, target: "Target") -> tuple[int, int] | None:
 
 def apart(config: Config, model_class: str, target: "Target") -> tuple[str, str] | None:
     """The dtypes of the draft and of the target without `--dtype`, where the draft cannot take the other."""
-    own = _served(config.get("dtype"), config.get("model_type"))
-    said = target.text.get("dtype", target.text.get("torch_dtype"))
-    if said is None:
-        said = target.config.get("dtype", target.config.get("torch_dtype"))
-    theirs = None if said is None else _served(said, target.model_type)
+    own = served(config.get("dtype"), config.get("model_type"))
+    said = said_dtype(target)
+    theirs = None if said is None else served(said, target.model_type)
     if model_class == CASTS or own is None or theirs is None or own == theirs:
         return None
     return own, theirs
@@ -82,11 +83,18 @@ def options(config: Config, model_class: str, target: "Target") -> Iterator[str]
         yield f"--dtype {SERVED}"
 
 
-def _served(said: Any, model_type: Any) -> str | None:
+def said_dtype(target: "Target") -> Any:
+    """What the target's config says its dtype is, as it stands there; None where it says none."""
+    said = (part.get(key) for part in (target.text, target.config) for key in DTYPE_KEYS)
+    return next((each for each in said if each is not None), None)
+
+
+def served(said: Any, model_type: Any) -> str | None:
     """The dtype that a model is built in: float16 where its config says float32 or none; None if unknown."""
-    said = "float32" if said is None else said.removeprefix("torch.") if isinstance(said, str) else said
-    if said not in DENSE_FLOATS:
+    named = "float32" if said is None else said
+    dtype = named.removeprefix("torch.") if isinstance(named, str) else ""
+    if dtype not in DENSE_FLOATS:
         return None
-    if said != "float32":
-        return str(said)
+    if dtype != "float32":
+        return dtype
     return SERVED if str(model_type).startswith("gemma") else "float16"

@@ -80,7 +80,9 @@ def boxes(run: EngineRun, tensors: Iterable[Tensor], findings: Iterable[Finding]
     for module in run.tree.modules.values():
         if module.parameters:
             scheme = module.scheme.name if module.scheme else None
-            found[module.name] = Box(module.name, module.module_class, module.prefix, scheme)
+            # vLLM's drafts hold theirs below `model.`: one place on the map for all engines.
+            shown = module.name.removeprefix("model.")
+            found[module.name] = Box(shown, module.module_class, module.prefix, scheme)
     for cell, name in _parameters(run.plan, _resized(findings)):
         found[name].cells.append(cell)
     for tensor in run.plan.tensors:

@@ -13,8 +13,8 @@ from dflash_audit.formats.html.cells import Box
 from dflash_audit.formats.html.markup import Markup, element, joined
 from dflash_audit.formats.html.states import STATES
 from dflash_audit.formats.told import Told, steps
-from dflash_audit.ranks import listed
 from dflash_audit.report import Report
+from dflash_audit.several_sizes import listed
 from dflash_audit.verdict import Verdict
 
 WORDS: Final[dict[Verdict, tuple[str, str]]] = {
@@ -43,13 +43,13 @@ def heading(report: Report) -> Markup:
 
 
 def _what(report: Report) -> str:
-    """The class and the quantization as the last engine that knows them says, or what config.json names."""
+    """The class and the quantization as the first engine that knows them says, or what config.json names."""
     classes = [run.model_class for run in report.runs if run.model_class]
     if not classes:
         config = report.checkpoint.config if report.checkpoint else {}
         return f"architectures {json.dumps(config.get('architectures'))}"
     methods = [run.quantization for run in report.runs if run.quantization]
-    return f"{classes[-1]}, {methods[-1] if methods else 'dense'}"
+    return f"{classes[0]}, {methods[0] if methods else 'dense'}"
 
 
 def verdicts(report: Report, engines: Sequence[tuple[EngineRun, Sequence[Box]]]) -> Markup:

@@ -140,7 +140,7 @@ class CompressedTensors:
     def _scheme(self, layer: Linear, group: Group) -> tuple[str, tuple[Parameter, ...]]:
         weights, activations = group.weights, group.activations
         layout = group.format if group.format is not None else self.format
-        if _weight_only_int(weights, activations):
+        if _packed(weights, activations, self.surroundings.dialect.weight_only_floats):
             if layout != "pack-quantized" or weights.num_bits not in (4, 8):
                 raise Refused(
                     "integer weights alone need format pack-quantized and 4 or 8 bits,"
@@ -156,12 +156,18 @@ class CompressedTensors:
     def _float4(
         self, layer: Linear, weights: QuantizationArgs, activations: QuantizationArgs | None
     ) -> tuple[str, tuple[Parameter, ...]] | None:
+        marlin = self.surroundings.dialect.weight_only_floats
         if activations is None:
+            if _nvfp4(weights) and not marlin:
+                raise Refused("NVFP4 weights without quantized activations are not served")
             if _nvfp4(weights):
                 return "CompressedTensorsW4A16Fp4", schemes.nvfp4(layer, input_global_scale=False)
             return None
         if _nvfp4(weights) and _nvfp4(activations):
-            native = self.surroundings.capability >= schemes.MIN_CAPABILITY["CompressedTensorsW4A4Fp4"]
+            native = (
+                not marlin
+                or self.surroundings.capability >= schemes.MIN_CAPABILITY["CompressedTensorsW4A4Fp4"]
+            )
             name = "CompressedTensorsW4A4Fp4" if native else "CompressedTensorsW4A16Fp4"
             return name, schemes.nvfp4(layer, input_global_scale=True)
         if weights.num_bits == 4 and weights.type == "float":
@@ -300,10 +306,13 @@ def _static_fp8(scheme: Mapping[str, Any]) -> bool:
     )
 
 
-def _weight_only_int(weights: QuantizationArgs, activations: QuantizationArgs | None) -> bool:
+def _packed(
+    weights: QuantizationArgs, activations: QuantizationArgs | None, weight_only_floats: bool
+) -> bool:
+    """Whether weights alone are taken for packed integers; a version without floats alone takes any."""
     return (
         activations is None
-        and weights.type == "int"
+        and (weights.type == "int" or not weight_only_floats)
         and weights.strategy in ("channel", "group")
         and not weights.dynamic
     )

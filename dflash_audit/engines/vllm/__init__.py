@@ -1,0 +1,1 @@
+"""vLLM, replayed from headers alone."""

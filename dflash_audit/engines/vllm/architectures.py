@@ -1,0 +1,104 @@
+"""Which class a draft is built with: its `architectures`, as the speculative config rewrites them.
+
+Source: vLLM 0.33.0 `config/speculative.py`, `transformers_utils/configs/eagle.py`,
+`model_executor/models/registry.py`.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from dflash_audit.refusal import NotModelled, Refused
+
+CLASSES: Final[Mapping[str, str]] = {
+    "DFlashDraftModel": "DFlashQwen3ForCausalLM",
+    "MuseGlimmerAssistantModel": "DFlashQwen3ForCausalLM",
+    "DFlashMuseGlimmerAssistantModel": "DFlashQwen3ForCausalLM",
+    "DFlash2DraftModel": "DFlash2Qwen3ForCausalLM",
+    "DFlash2BeamDraftModel": "DFlash2BeamForCausalLM",
+    "LiLiCorrDraftModel": "LiLiCorrForCausalLM",
+    "DFlashLagunaForCausalLM": "DFlashLagunaForCausalLM",
+    "Qwen3XPressModel": "Qwen3XPressForCausalLM",
+    "DFlashQwen3XPressModel": "Qwen3XPressForCausalLM",
+    "Qwen3DSparkModel": "Qwen3DSparkForCausalLM",
+    "Qwen3OmniDSparkModel": "Qwen3DSparkForCausalLM",
+}
+"""Architecture -> class, of the drafts that the audit replays."""
+
+NOT_REPLAYED: Final = frozenset(
+    ("Gemma4DSparkModel", "K3DSparkModel", "MuseSparkDSparkModel", "DSparkDraftModel", "DSparkV41DraftModel")
+)
+"""Drafts of this family whose trees are their target's, of which the audit knows none."""
+
+DSPARK: Final = frozenset(
+    ("Qwen3DSparkModel", "Qwen3OmniDSparkModel", "MuseSparkDSparkModel", "Gemma4DSparkModel", "K3DSparkModel")
+)
+"""Architectures that the method dspark leaves as they are."""
+
+SERVED_AS_DSPARK: Final = DSPARK | {"DSparkDraftModel", "DSparkV41DraftModel", "LingDSparkModel"}
+"""Architectures for which a server is given the method dspark; every other is given dflash."""
+
+MUSE_VOCABULARY: Final = 202048
+"""The vocabulary of a Muse Glimmer draft whose config names none."""
+
+
+def method(architectures: list[str]) -> str:
+    """The speculative method under which such a draft is served."""
+    return "dspark" if architectures[0] in SERVED_AS_DSPARK else "dflash"
+
+
+def names(config: Mapping[str, Any]) -> list[str]:
+    """The names in `architectures`; refused where there are none."""
+    named = config.get("architectures")
+    if not isinstance(named, list) or not named or not all(isinstance(name, str) for name in named):
+        raise Refused(f"architectures is not a list of names: {named!r}")
+    return named
+
+
+def completed(config: dict[str, Any]) -> dict[str, Any]:
+    """The config with what vLLM adds to a Muse Glimmer draft's, which leaves its target's to it."""
+    if config.get("model_type") != "muse_glimmer_assistant":
+        return config
+    given = config.get("dflash_config") or {}
+    if not isinstance(given, Mapping):
+        raise Refused(f"dflash_config is not an object: {given!r}")
+    return {"vocab_size": MUSE_VOCABULARY} | config | {"dflash_config": {"causal": False, **given}}
+
+
+def as_dflash(architectures: list[str]) -> list[str]:
+    """The names that `EAGLEConfig` makes of them."""
+    return [
+        name
+        if name.startswith("DFlash") or name.endswith("DFlash") or name == "LiLiCorrDraftModel"
+        else f"DFlash{name}"
+        for name in architectures
+    ]
+
+
+def as_dspark(architectures: list[str], model_type: Any) -> list[str]:
+    """The names that the method dspark makes of them."""
+    if "DSparkDraftModel" in architectures and model_type == "qwen3":
+        return ["Qwen3DSparkModel"]
+    if not (CLASSES.keys() | NOT_REPLAYED).intersection(architectures):
+        return architectures
+    if not DSPARK.intersection(architectures):
+        raise NotModelled(
+            f"{architectures[0]} is served as the DSpark draft inside a DeepSeek-V4 checkpoint, "
+            "which the audit does not replay"
+        )
+    return architectures
+
+
+def model_class(architectures: list[str], known: frozenset[str]) -> str:
+    """The class of the first name that vLLM has one for; `known` are the names that the config gave.
+
+    Raises:
+        Refused: it has none for any of them.
+        NotModelled: it has one that the audit does not replay.
+    """
+    for name in architectures:
+        if name in CLASSES:
+            return CLASSES[name]
+        if name in NOT_REPLAYED:
+            raise NotModelled(f"{name} is a class of this engine that the audit does not replay")
+    said = ", ".join(sorted(known))
+    raise Refused(f"{said} is no draft architecture of this engine: it would look for {architectures[0]}")

@@ -1,0 +1,74 @@
+"""The packed integer layers of GPTQ and AWQ checkpoints.
+
+Source: vLLM 0.33.0 `model_executor/layers/quantization/auto_gptq.py`, `auto_awq.py` and
+`utils/marlin_utils.py`. A kernel is found for any shape: Humming, which vLLM installs, takes all.
+"""
+
+from typing import Any, Final
+
+from dflash_audit.refusal import Refused
+from dflash_audit.tree import Kind, Linear, Parameter, Placement, Scheme
+
+MARLIN_GROUPS: Final = (-1, 32, 64, 128)
+
+
+def whole(value: Any, field: str) -> int:
+    """A number that the engine calculates with; refused where it is none."""
+    if not isinstance(value, int):
+        raise Refused(f"{field} must be an integer, got {value!r}")
+    return int(value)
+
+
+def group_of(layer: Linear, group_size: int) -> int:
+    """Inputs a group; -1 stands for all of the layer's."""
+    if group_size == 0:
+        raise Refused("group_size must not be 0")
+    return layer.input_size if group_size == -1 else group_size
+
+
+def gptq(layer: Linear, bits: int, group_size: int) -> Scheme:
+    """`AutoGPTQLinearMethod`: packed along the inputs."""
+    if group_size not in MARLIN_GROUPS:
+        raise Refused(f"Marlin does not support group_size = {group_size}, only {list(MARLIN_GROUPS)}")
+    pack = 32 // bits
+    rows, columns = layer.output_size_per_partition, layer.input_size_per_partition
+    whole_scales = group_size == -1 and layer.input_size != columns
+    groups = (layer.input_size if whole_scales else columns) // group_of(layer, group_size)
+    packed = Placement(Kind.PACKED, output_dim=1, input_dim=0, packed_dim=0, packed_factor=pack)
+    if whole_scales:
+        scales = Placement(Kind.CHANNEL_SCALE, output_dim=1)
+        zeros = Placement(Kind.PACKED_COLUMN, output_dim=1, packed_dim=1, packed_factor=pack)
+    else:
+        scales = Placement(Kind.GROUP_SCALE, output_dim=1, input_dim=0)
+        zeros = Placement(Kind.PACKED, output_dim=1, input_dim=0, packed_dim=1, packed_factor=pack)
+    parameters = (
+        Parameter("qweight", (columns // pack, rows), "int32", packed),
+        Parameter("scales", (groups, rows), "bfloat16", scales),
+        Parameter("qzeros", (groups, rows // pack), "int32", zeros),
+    )
+    return Scheme("AutoGPTQLinearMethod", "v2", parameters)
+
+
+def awq(layer: Linear, bits: int, group_size: int, zero_point: Any) -> Scheme:
+    """`AutoAWQMarlinLinearMethod`, or `AutoAWQLinearMethod` where Marlin does not take it."""
+    group = group_of(layer, group_size)
+    columns, rows = layer.input_size_per_partition, layer.output_size_per_partition
+    fits = group_size == -1 or group_size >= layer.input_size or columns % group_size == 0
+    if zero_point and bits == 4 and group_size in MARLIN_GROUPS and fits:
+        return _awq("AutoAWQMarlinLinearMethod", layer, bits, group)
+    if columns % group or rows % (32 // bits):
+        raise Refused("the input or output size is not aligned with the quantized weight shape")
+    return _awq("AutoAWQLinearMethod", layer, bits, group)
+
+
+def _awq(name: str, layer: Linear, bits: int, group: int) -> Scheme:
+    pack = 32 // bits
+    rows, columns = layer.output_size_per_partition, layer.input_size_per_partition
+    packed = Placement(Kind.PACKED, output_dim=1, input_dim=0, packed_dim=1, packed_factor=pack)
+    scales = Placement(Kind.GROUP_SCALE, output_dim=1, input_dim=0)
+    parameters = (
+        Parameter("qweight", (columns, rows // pack), "int32", packed),
+        Parameter("qzeros", (columns // group, rows // pack), "int32", packed),
+        Parameter("scales", (columns // group, rows), "bfloat16", scales),
+    )
+    return Scheme(name, "v2", parameters)

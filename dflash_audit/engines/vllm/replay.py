@@ -1,0 +1,192 @@
+"""vLLM, replayed stage by stage on one checkpoint."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from dflash_audit.engine_run import Conditions, EngineRun
+from dflash_audit.engines.vllm import architectures, speculators
+from dflash_audit.engines.vllm.draft import SHAPES, Draft, build
+from dflash_audit.engines.vllm.fields import nested, truthy
+from dflash_audit.engines.vllm.load_weights import Drafted, load
+from dflash_audit.engines.vllm.quantization.config import QuantConfig, Surroundings
+from dflash_audit.engines.vllm.quantization.settle import Settled, read_config, settle
+from dflash_audit.engines.vllm.serving import serve_command
+from dflash_audit.engines.vllm.target import target_facts
+from dflash_audit.engines.vllm.unserved import family
+from dflash_audit.hf_config import decoder_part
+from dflash_audit.hf_config.config_object import Attributes
+from dflash_audit.hf_config.read import as_base_class_sees, as_transformers_sees
+from dflash_audit.hf_config.replay import replayed
+from dflash_audit.refusal import NotModelled, Refusal, Refused, Stage
+from dflash_audit.sources.checkpoint import Checkpoint
+from dflash_audit.tree import Tree
+
+if TYPE_CHECKING:
+    from dflash_audit.forward import Forward
+
+LAGUNA: Final = "DFlashLagunaForCausalLM"
+LILICORR: Final = "LiLiCorrForCausalLM"
+DEFAULT_BLOCK: Final = 8
+"""The block size that a server is asked for where the config names none: vLLM itself has no default."""
+
+
+class VLLM(NamedTuple):
+    """An engine of the audit: vLLM 0.33.0."""
+
+    name: str
+
+    def replay(self, checkpoint: Checkpoint, conditions: Conditions) -> EngineRun:
+        """What this version does with `checkpoint`, up to where it stops."""
+        progress = _Progress(EngineRun(self.name))
+        try:
+            _stages(progress, checkpoint, conditions)
+        except Refused as refused:
+            run = progress.run
+            run.refusal = Refusal(progress.stage, refused.reason, pattern=refused.pattern)
+            named = None if run.config is None else run.config.get("architectures")
+            # What names no class is a fault of the config, and no family.
+            if progress.stage == "class" and isinstance(named, list) and named:
+                run.unserved = f"drafts of the class {', '.join(map(str, named))}"
+        except NotModelled as unknown:
+            progress.run.skipped = unknown.reason
+        return progress.run
+
+    def forward(self, run: EngineRun) -> "Forward":
+        """What the draft of `run` computes; see `Engine`."""
+        raise NotModelled("the forward pass of vLLM's drafts is not modelled: warm up on an engine of SGLang")
+
+
+class _Progress:
+    """What the stages have shown so far, and the one that is on."""
+
+    def __init__(self, run: EngineRun) -> None:
+        self.run = run
+        self.stage: Stage = "config"
+
+
+class _Ready(NamedTuple):
+    """What is known of a draft once its class is: the draft, its class, and what quantizes it."""
+
+    draft: Draft
+    model_class: str
+    quant: QuantConfig | None
+    own_head: QuantConfig | None
+
+
+def _stages(progress: _Progress, checkpoint: Checkpoint, conditions: Conditions) -> None:
+    run, raw = progress.run, checkpoint.config
+    config = run.config = _read(raw)
+    settled = settle(config, checkpoint.json_files.get("hf_quant_config.json"))
+    progress.stage = "class"
+    named = architectures.names(config)
+    served = _method(raw, named)
+    names = _rewritten(raw, config, served)
+    run.model_class = architectures.model_class(names, frozenset(named))
+    run.unserved = family(config, run.model_class)
+    run.quantization = settled.method
+    progress.stage = "quant_config"
+    ready = _ready(run.model_class, config, settled, checkpoint, conditions)
+    run.quant_config = ready.quant
+    run.assumed = ready.draft.target.assumed
+    progress.stage = "build"
+    run.tree = _build(ready, conditions.tp)
+    run.serve = serve_command(served, ready.draft.tokens, checkpoint.origin, conditions)
+    progress.stage = "load"
+    whole = run.tree if conditions.tp == 1 else _build(ready, 1)
+    draft = ready.draft
+    drafted = Drafted(
+        run.model_class,
+        None if ready.quant is None else settled.method,
+        int(config["vocab_size"]),
+        draft.draft_vocab_size,
+        draft.target.vocab_size,
+        truthy(config.get("has_own_lm_head", False)),
+    )
+    run.plan = load(drafted, run.tree, whole, checkpoint.tensors)
+    run.refusal = next(iter(run.plan.refusals), None)
+
+
+def _read(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of the config object that the draft's class is given."""
+    if speculators.is_speculators(raw):
+        rewritten = speculators.rewritten(raw)
+        rewritten.pop("model_type", None)
+        attributes = as_base_class_sees(rewritten)
+        if raw.get("quantization_config") is not None:
+            attributes["quantization_config"] = raw["quantization_config"]
+        return attributes
+    attributes = as_transformers_sees(raw)
+    part = decoder_part(attributes)
+    if part is not attributes and not (isinstance(part, Attributes) and "num_attention_heads" in part):
+        raise Refused("the config's text_config is no config with num_attention_heads")
+    return architectures.completed(attributes)
+
+
+def _method(raw: Mapping[str, Any], named: list[str]) -> str:
+    if speculators.is_speculators(raw):
+        return "dspark" if speculators.algorithm(raw) == "dspark" else "dflash"
+    return architectures.method(named)
+
+
+def _rewritten(raw: Mapping[str, Any], config: Mapping[str, Any], served: str) -> list[str]:
+    """The names that the registry is asked for."""
+    named = architectures.names(config)
+    if served == "dspark":
+        return architectures.as_dspark(named, config.get("model_type"))
+    return named if speculators.is_speculators(raw) else architectures.as_dflash(named)
+
+
+def _ready(
+    model_class: str,
+    config: Mapping[str, Any],
+    settled: Settled,
+    checkpoint: Checkpoint,
+    conditions: Conditions,
+) -> _Ready:
+    with replayed("vLLM cannot use the config"):
+        draft = Draft(config, target_facts(checkpoint.config, conditions), _tokens(checkpoint.config))
+        kv_heads = max(1, int(config.get("num_key_value_heads") or 1) // conditions.tp)
+        surroundings = Surroundings(
+            draft.target.layers,
+            draft.num_layers,
+            model_class != LAGUNA,
+            conditions.capability,
+            kv_heads,
+            checkpoint.tensors,
+        )
+        files = checkpoint.json_files
+        quant = None
+        if model_class != "DFlash2BeamForCausalLM":
+            quant = read_config(settled, surroundings, files)
+        own = quant
+        if quant is not None and truthy(config.get("has_own_lm_head", False)):
+            own = read_config(settled, surroundings._replace(shifted=False), files)
+        return _Ready(draft, model_class, quant, own)
+
+
+def _tokens(raw: Mapping[str, Any]) -> int:
+    """The tokens that a server is asked to propose: a trained block without its anchor."""
+    block = nested(raw).get("block_size") or raw.get("block_size") or DEFAULT_BLOCK
+    if not isinstance(block, int | float | str):
+        raise Refused(f"block_size must be a number, got {block!r}")
+    return max(1, int(block) - 1)
+
+
+def _build(ready: _Ready, tp: int) -> Tree:
+    draft, quant = ready.draft, ready.quant
+    with replayed("vLLM cannot build the draft"):
+        # Each family is imported when it is asked for.
+        if ready.model_class == LAGUNA:
+            from dflash_audit.engines.vllm.laguna import build as build_laguna
+
+            return build_laguna(ready.model_class, draft, quant, tp)
+        if ready.model_class == LILICORR:
+            from dflash_audit.engines.vllm import lilicorr
+
+            tree = build(ready.model_class, lilicorr.SHAPE, draft, quant, ready.own_head, tp)
+            lilicorr.check_vocabulary(draft)
+            return tree
+        return build(ready.model_class, SHAPES[ready.model_class], draft, quant, ready.own_head, tp)
+
+
+RELEASE: Final = VLLM("vllm-0.33.0")

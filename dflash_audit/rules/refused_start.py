@@ -1,0 +1,83 @@
+"""The draft loads, and the server stops as it makes the part that proposes its tokens.
+
+vLLM asks the config for more than its classes do: the token that stands for the ones to be drafted, and
+whether a block's first row is sampled.
+
+## Why it matters
+
+The server does not start. The tensors are all in place, and the message names a key.
+
+## Example
+
+Before: the block's first row is a prediction, which vLLM knows of DSpark drafts alone.
+
+    "dflash_config": {"mask_token_id": 151669, "sample_from_anchor": true}
+
+After, for a draft that was trained so:
+
+    "dflash_config": {"mask_token_id": 151669}
+
+## How to fix
+
+Write the `mask_token_id` that the draft was trained with. A DFlash draft that was trained to predict from
+the anchor needs another engine: name it in the model card.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from dflash_audit.engine_run import EngineRun
+from dflash_audit.finding import Finding
+from dflash_audit.sources.checkpoint import Checkpoint
+
+MASKS: Final = ("dspark_noise_token_id", "pard_token", "ptd_token_id")
+"""Other keys of the token that stands for a drafted one; given at all, they count."""
+
+XPRESS: Final = "Qwen3XPressForCausalLM"
+
+
+def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
+    """One finding for the mask token, and one for the anchor.
+
+    Source: vLLM 0.33.0 `v1/worker/gpu/spec_decode/utils.py`, `get_parallel_drafting_token_id`;
+    `dflash/speculator.py` and `xpress/speculator.py` there.
+    """
+    del checkpoint
+    config = run.config
+    if not run.engine.startswith("vllm-") or config is None or run.plan is None or run.refusal is not None:
+        return
+    inner = config.get("dflash_config")
+    inner = inner if isinstance(inner, Mapping) else {}
+    fault = _mask(config, inner)
+    if fault is not None:
+        hint = "Write the mask_token_id that the draft was trained with into dflash_config."
+        yield _finding(run, "mask_token_id", fault, hint)
+    nested = bool(inner.get("sample_from_anchor"))
+    if nested or (run.model_class == XPRESS and config.get("sample_from_anchor")):
+        key = "dflash_config.sample_from_anchor" if nested else "sample_from_anchor"
+        yield _finding(
+            run,
+            key,
+            f"{key} is true, and this engine samples no first row of a block for such a draft",
+            "Set it to false if the draft was not trained so; else name another engine in the model card.",
+        )
+
+
+def _mask(config: Mapping[str, Any], inner: Mapping[str, Any]) -> str | None:
+    """What is wrong with the first key of the mask token that counts."""
+    places = [("mask_token_id", inner)] if "mask_token_id" in inner else []
+    places += [("mask_token_id", config)] if config.get("mask_token_id") is not None else []
+    places += [(key, config) for key in MASKS if key in config]
+    if not places:
+        return "config.json names no mask_token_id"
+    key, place = places[0]
+    try:
+        int(place[key])
+    except (TypeError, ValueError, OverflowError):
+        return f"{key} is {place[key]!r}, which is no token's id"
+    return None
+
+
+def _finding(run: EngineRun, key: str, why: str, hint: str) -> Finding:
+    message = f"{why}: {run.engine} loads the draft, and does not start."
+    return Finding("refused-start", "error", run.engine, key, message, hint, (key,))

@@ -1,0 +1,1 @@
+"""Random drafts against the real engine: the parts of `random_parity.py`."""

@@ -1,0 +1,174 @@
+"""Families of drafts that vLLM reads otherwise: own heads, reduced vocabularies, other configs."""
+
+import random
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from random_drafts import families
+from random_drafts.case import Case, Json, fuse
+
+
+def laguna(rng: random.Random) -> Case:
+    """A Laguna draft with the keys that vLLM asks for, its fused layers stored fused or not."""
+    case = families.backbone(rng, "DFlashLagunaForCausalLM")
+    s, kind = case.sizes, case.pick("sliding_attention", "full_attention")
+    case.config |= {
+        "draft_vocab_size": s.vocab if case.chance(0.95) else s.vocab - 1,
+        "layer_types": [kind] * s.layers, "sliding_window": 128, "use_sliding_window": True,
+        "gating": case.pick("per-head", "per-element", True, False), "num_experts": 0,
+        "mlp_layer_types": ["dense"] * s.layers,
+    }  # fmt: skip
+    if case.chance(0.15):
+        del case.config[case.pick("draft_vocab_size", "num_experts", "gating", "layer_types")]
+    gating = case.config.get("gating")
+    outputs = s.heads * s.head_dim if gating == "per-element" else s.heads
+    for layer in range(s.layers if gating else 0):
+        case.dense({f"layers.{layer}.self_attn.g_proj.weight": [outputs, s.hidden]})
+    for tap in range(s.taps):
+        case.dense({f"aux_hidden_norms.{tap}.weight": [s.hidden]})
+    if case.chance(0.85):
+        fuse(case, "qkv_proj", ("q_proj", "k_proj", "v_proj"))
+    return case
+
+
+def own_head(rng: random.Random) -> Case:
+    """A draft with an embedding and a head of its own, some for a part of the vocabulary."""
+    case = families.FAMILIES[rng.choice(("dflash", "dflash2", "dspark", "bias"))](rng)
+    _own_head(case)
+    return case
+
+
+def _own_head(case: Case) -> None:
+    s, own = case.sizes, case.sizes.vocab
+    if case.chance(0.5):
+        own = case.config["draft_vocab_size"] = case.pick(32, 48, s.vocab // 2, s.vocab, s.vocab + 64)
+    if case.chance(0.7):
+        case.dense({"embed_tokens.weight": [s.vocab, s.hidden]})
+    if case.chance(0.8):
+        case.dense({"lm_head.weight": [own, s.hidden]})
+    if own != s.vocab or case.chance(0.1):
+        if case.chance(0.85):
+            case.dense({"d2t": [own]}, "I64")
+        if case.chance(0.7):
+            case.dense({"t2d": [s.vocab]}, "BOOL")
+    if "markov_head.markov_w2.weight" in case.tensors and case.chance(0.8):
+        case.dense({"markov_head.markov_w2.weight": [own, case.config["markov_rank"]]})
+    if case.chance(0.3):
+        case.config["has_own_lm_head"] = case.pick(True, False)
+
+
+def speculators(rng: random.Random) -> Case:
+    """A draft of the speculators library: the layer's config below one key, the rest beside it."""
+    kind = rng.choice(("dflash", "dflash", "dflash2", "dspark"))
+    case = families.FAMILIES[kind](rng)
+    inner, layer = case.dflash, dict(case.config)
+    ids = case.setting("target_layer_ids")
+    config: Json = {
+        "speculators_model_type": kind,
+        "architectures": layer.pop("architectures") if kind == "dspark" else [f"{kind}Speculator"],
+        "speculators_config": {
+            "algorithm": kind, "default_proposal_method": "greedy",
+            "proposal_methods": [{"proposal_type": "greedy", "speculative_tokens": 7}],
+            "verifier": {"name_or_path": "some/target", "architectures": ["Qwen3ForCausalLM"]},
+        },
+        "aux_hidden_state_layer_ids": [each + 1 for each in ids],
+        "mask_token_id": case.setting("mask_token_id"),
+        "draft_vocab_size": case.sizes.vocab,
+        "num_target_layers": case.setting("num_target_layers"),
+        "vocab_size": case.sizes.vocab, "hidden_size": case.sizes.hidden,
+    }  # fmt: skip
+    for key in ("conv_kernel_size", "conv_group_size", "selector_rank", "selector_top_k"):
+        if key in inner:
+            config[key] = inner[key]
+    for key in ("markov_rank", "markov_head_type", "enable_confidence_head"):
+        if key in layer:
+            config[key] = layer.pop(key)
+    for key in ("dflash_config", "num_target_layers", "target_layer_ids", "mask_token_id", "block_size"):
+        layer.pop(key, None)
+    layer.pop("architectures", None)
+    config["transformer_layer_config"] = layer
+    if case.chance(0.4):
+        config["sliding_window_non_causal"] = case.pick(True, False)
+    if case.chance(0.1):
+        config.pop(case.pick("aux_hidden_state_layer_ids", "mask_token_id", "draft_vocab_size"))
+    if case.chance(0.06):
+        config["speculators_model_type"] = case.pick("xpress", "mtp")
+    case.config.clear()
+    case.config.update(config)
+    if case.chance(0.5):
+        _own_head(case)
+    return case
+
+
+def eagle_keys(rng: random.Random) -> Case:
+    """A draft with the keys of EAGLE-3 beside those of DFlash."""
+    case = families.FAMILIES[rng.choice(("dflash", "dflash2", "mimo"))](rng)
+    ids = case.setting("target_layer_ids")
+    if case.chance(0.6):
+        case.config["eagle_aux_hidden_state_layer_ids"] = [each + 1 for each in ids]
+        if case.chance(0.5):
+            case.dflash.pop("target_layer_ids", None)
+    if case.chance(0.3):
+        case.config["target_hidden_size"] = width = case.pick(64, 96, 160)
+        case.dense({"fc.weight": [case.sizes.hidden, case.sizes.taps * width]})
+    if case.chance(0.3):
+        case.dflash.update(use_swa=True)
+        if case.chance(0.7):
+            case.dflash["swa_window_size"] = 64
+    if case.chance(0.3):
+        case.config["add_swa_attention_sink_bias"] = case.pick(True, False)
+    if case.chance(0.2):
+        case.dflash["use_aux_hidden_state"] = case.pick(True, False)
+    if case.chance(0.2):
+        case.dflash["causal"] = case.pick(True, False)
+    if case.chance(0.2):
+        case.rename(r"layers\.0\.", "midlayer.")
+    return case
+
+
+def beam(rng: random.Random) -> Case:
+    """A Beam draft, whose layers are all sliding and see both ways."""
+    case = families.dflash2(rng)
+    case.config["architectures"] = ["DFlash2BeamDraftModel"]
+    case.dflash["final_logit_softcapping"] = case.pick(30.0, 15, 30.0, None)
+    if case.chance(0.85):
+        layers = case.sizes.layers
+        case.config |= {"layer_types": ["sliding_attention"] * layers, "is_causal": False}
+        case.config |= {"sliding_window": 128, "use_sliding_window": True}
+    return case
+
+
+def xpress(rng: random.Random) -> Case:
+    """An XPress draft: a refiner of torch's own layers over DFlash's layers."""
+    case = families.dflash(rng)
+    s, rank, middle, block = case.sizes, case.pick(16, 32), case.pick(32, 64), case.pick(4, 8)
+    case.config["architectures"] = [case.pick("Qwen3XPressModel", "DFlashQwen3XPressModel")]
+    case.config |= {"xpress_rank": rank, "xpress_mlp_hidden": middle, "xpress_block_size": block}
+    case.config["xpress_compile_head"] = False
+    at = "xpress_head."
+    shapes = {
+        "w1.weight": [s.vocab, rank], "down_h.weight": [rank, s.hidden], "down_g.weight": [rank, s.hidden],
+        "in_proj.weight": [rank, 3 * rank], "mix.L": [rank, block, block], "w2.weight": [s.vocab, rank],
+        "mlp.gate_proj.weight": [middle, rank], "mlp.up_proj.weight": [middle, rank],
+        "mlp.down_proj.weight": [rank, middle],
+    }  # fmt: skip
+    case.dense({at + name: shape for name, shape in shapes.items()})
+    return case
+
+
+def any_family(rng: random.Random) -> Case:
+    """A draft of any of the families that both engines read."""
+    return families.FAMILIES[rng.choice(sorted(families.FAMILIES))](rng)
+
+
+FAMILIES: Final[Mapping[str, Callable[[random.Random], Case]]] = {
+    "beam": beam,
+    "any": any_family,
+    "any2": any_family,
+    "eagle": eagle_keys,
+    "laguna-vllm": laguna,
+    "own": own_head,
+    "own2": own_head,
+    "speculators": speculators,
+    "xpress": xpress,
+}
