@@ -6,21 +6,21 @@ from typing import Annotated
 import typer
 
 from dflash_audit.cards import DEFAULT_CARD
-from dflash_audit.cli import options
+from dflash_audit.cli.options import audited, repair
 from dflash_audit.cli.terminal import screen, write_out
 
 
 def command(
-    source: options.Source,
-    revision: options.Revision = None,
-    engine: options.EnginesThatGate = None,
-    quantization: options.Quantization = None,
-    tp: options.Ranks = 1,
-    gpu: options.Card = DEFAULT_CARD,
-    attention_backend: options.AttentionBackend = None,
-    target: options.Target = None,
-    write: options.Write = False,
-    accept_loss: options.AcceptLoss = False,
+    source: audited.Source,
+    revision: audited.Revision = None,
+    engine: audited.EnginesThatGate = None,
+    quantization: audited.Quantization = None,
+    tp: audited.Ranks = 1,
+    gpu: audited.Card = DEFAULT_CARD,
+    attention_backend: audited.AttentionBackend = None,
+    target: audited.Target = None,
+    write: repair.Write = False,
+    accept_loss: repair.AcceptLoss = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as one JSON object.")] = False,
 ) -> None:
     """Propose the smallest change of config.json with which the deciding engines load the checkpoint."""
@@ -30,8 +30,8 @@ def command(
     from dflash_audit.formats.fix import json as fix_json
     from dflash_audit.formats.fix import text as fix_text
 
-    options.writable(source, write)
-    gating, conditions = options.asked(engine, [tp], gpu, quantization, attention_backend)
+    repair.writable(source, write)
+    gating, conditions = audited.asked(engine, [tp], gpu, quantization, attention_backend)
     request = Request(source, gating, conditions, revision=revision, target=target)
     fixed = fix(request, accept_loss)
     if write:

@@ -5,30 +5,30 @@ from typing import Annotated
 import typer
 
 from dflash_audit.cards import DEFAULT_CARD
-from dflash_audit.cli import options
+from dflash_audit.cli.options import audited, gate, hub, output
 from dflash_audit.cli.terminal import complain, screen, write_out
 
 
 def command(
-    repo: options.RepoOfPullRequest,
-    number: options.PullRequestNumber,
+    repo: hub.RepoOfPullRequest,
+    number: hub.PullRequestNumber,
     comment: Annotated[
         bool,
         typer.Option("--comment", help="Post the outcome on the pull request, or update what was posted."),
     ] = False,
-    engine: options.EnginesThatGate = None,
-    quantization: options.Quantization = None,
-    tp: options.Ranks = 1,
-    gpu: options.Card = DEFAULT_CARD,
-    attention_backend: options.AttentionBackend = None,
-    target: options.Target = None,
-    fail_on: options.FailsOn = None,
-    select: options.Select = None,
-    ignore: options.Ignored = None,
-    baseline: options.Baseline = None,
-    strict: options.Strict = None,
-    form: options.ReviewFormat = "text",
-    as_json: options.Json = False,
+    engine: audited.EnginesThatGate = None,
+    quantization: audited.Quantization = None,
+    tp: audited.Ranks = 1,
+    gpu: audited.Card = DEFAULT_CARD,
+    attention_backend: audited.AttentionBackend = None,
+    target: audited.Target = None,
+    fail_on: gate.FailsOn = None,
+    select: gate.Select = None,
+    ignore: gate.Ignored = None,
+    baseline: gate.Baseline = None,
+    strict: gate.Strict = None,
+    form: hub.ReviewFormat = "text",
+    as_json: output.Json = False,
 ) -> None:
     """Audit a pull request of the Hub, and say what it makes better or worse; the exit code is its own."""
     from dflash_audit.auditing import Request
@@ -42,8 +42,8 @@ def command(
 
     meant = parse_repo(repo)
     assert meant is not None
-    controls = options.controls(f"{SCHEME}{repo}", fail_on, select, ignore, baseline, strict)
-    gating, conditions = options.asked(engine, [tp], gpu, quantization, attention_backend)
+    controls = gate.controls(f"{SCHEME}{repo}", fail_on, select, ignore, baseline, strict)
+    gating, conditions = audited.asked(engine, [tp], gpu, quantization, attention_backend)
     request = Request(repo, gating, conditions, controls.fail_on, target=target)
     done = review(meant, number, request, lambda report: gated(report, controls))
     if comment:

@@ -5,13 +5,13 @@ from typing import Annotated
 import typer
 
 from dflash_audit.cards import DEFAULT_CARD
-from dflash_audit.cli import options
+from dflash_audit.cli.options import audited, gate, hub, output
 from dflash_audit.cli.terminal import complain, screen, write_out
 
 
 def command(
-    folder: options.FolderToPush,
-    repo: options.RepoToPush,
+    folder: hub.FolderToPush,
+    repo: hub.RepoToPush,
     create_pr: Annotated[bool, typer.Option("--create-pr", help="Upload as a pull request.")] = False,
     revision: Annotated[
         str | None, typer.Option("--revision", help="A branch, made if need be, or refs/pr/1, to commit to.")
@@ -23,18 +23,18 @@ def command(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Audit, and say what would be uploaded; write nothing.")
     ] = False,
-    engine: options.EnginesThatGate = None,
-    quantization: options.Quantization = None,
-    tp: options.Ranks = 1,
-    gpu: options.Card = DEFAULT_CARD,
-    attention_backend: options.AttentionBackend = None,
-    target: options.Target = None,
-    fail_on: options.FailsOn = None,
-    select: options.Select = None,
-    ignore: options.Ignored = None,
-    baseline: options.Baseline = None,
-    strict: options.Strict = None,
-    as_json: options.Json = False,
+    engine: audited.EnginesThatGate = None,
+    quantization: audited.Quantization = None,
+    tp: audited.Ranks = 1,
+    gpu: audited.Card = DEFAULT_CARD,
+    attention_backend: audited.AttentionBackend = None,
+    target: audited.Target = None,
+    fail_on: gate.FailsOn = None,
+    select: gate.Select = None,
+    ignore: gate.Ignored = None,
+    baseline: gate.Baseline = None,
+    strict: gate.Strict = None,
+    as_json: output.Json = False,
 ) -> None:
     """Audit a folder and, if that exits 0, upload it to a repo of the Hub; else upload nothing."""
     from dflash_audit.auditing import Request
@@ -43,15 +43,15 @@ def command(
     from dflash_audit.formats.output import Output
     from dflash_audit.gate.gated import gated
     from dflash_audit.printable import printable
-    from dflash_audit.publishing.audited import audited
     from dflash_audit.publishing.destination import MESSAGE, Destination
+    from dflash_audit.publishing.folder_audit import audit_folder
 
-    options.one_target(create_pr, revision)
-    options.a_folder(folder)
-    controls = options.controls(folder, fail_on, select, ignore, baseline, strict)
-    gating, conditions = options.asked(engine, [tp], gpu, quantization, attention_backend)
+    hub.one_target(create_pr, revision)
+    hub.a_folder(folder)
+    controls = gate.controls(folder, fail_on, select, ignore, baseline, strict)
+    gating, conditions = audited.asked(engine, [tp], gpu, quantization, attention_backend)
     destination = Destination(repo, revision, create_pr, private, message or MESSAGE)
-    before, report = audited(Request(folder, gating, conditions, controls.fail_on, target=target))
+    before, report = audit_folder(Request(folder, gating, conditions, controls.fail_on, target=target))
     report = gated(report, controls)
     report, troubles = deliver(report, [Output("json" if as_json else "text")], screen(), write_out)
     complain(troubles)

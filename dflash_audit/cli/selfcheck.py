@@ -5,17 +5,20 @@ from pathlib import Path
 import typer
 
 from dflash_audit.cards import CARDS, DEFAULT_CARD
-from dflash_audit.cli import options
+from dflash_audit.cli.options import audited
+from dflash_audit.cli.options import selfcheck as selfcheck_options
 from dflash_audit.cli.terminal import write_out
 
 
 def command(
-    cases: options.Folders = None, engine: options.Profile = None, gpu: options.Card = DEFAULT_CARD
+    cases: selfcheck_options.Folders = None,
+    engine: selfcheck_options.Profile = None,
+    gpu: audited.Card = DEFAULT_CARD,
 ) -> None:
     """Compare a profile with the installed SGLang itself: exit 0 where they agree on every draft."""
     from dflash_audit.selfcheck.command import selfcheck
 
-    version = options.installed_version()
+    version = audited.installed_version()
     folders = cases or [path for path in (Path(__file__).parents[2] / "fixtures",) if path.is_dir()]
     if not folders:
         raise typer.BadParameter("name checkpoints to compare on: only a checkout brings its own")

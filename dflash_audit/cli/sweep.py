@@ -7,7 +7,8 @@ from typing import Final
 import typer
 
 from dflash_audit.cards import DEFAULT_CARD
-from dflash_audit.cli import options, sweep_options
+from dflash_audit.cli.options import audited, gate
+from dflash_audit.cli.options import sweep as sweep_options
 from dflash_audit.cli.terminal import complain, leave, screen, write_err, write_out
 
 MOST_ON_STDERR: Final = 40
@@ -23,15 +24,15 @@ def command(
     output: sweep_options.Output = None,
     resume: sweep_options.Resume = False,
     style: sweep_options.Format = None,
-    engine: options.EnginesThatGate = None,
-    quantization: options.Quantization = None,
-    tp: options.Ranks = 1,
-    gpu: options.Card = DEFAULT_CARD,
-    attention_backend: options.AttentionBackend = None,
-    fail_on: options.FailsOn = None,
-    select: options.Select = None,
-    ignore: options.Ignored = None,
-    strict: options.Strict = None,
+    engine: audited.EnginesThatGate = None,
+    quantization: audited.Quantization = None,
+    tp: audited.Ranks = 1,
+    gpu: audited.Card = DEFAULT_CARD,
+    attention_backend: audited.AttentionBackend = None,
+    fail_on: gate.FailsOn = None,
+    select: gate.Select = None,
+    ignore: gate.Ignored = None,
+    strict: gate.Strict = None,
 ) -> None:
     """Audit many checkpoints: exit 3 where one could not be read, else 1 where one fails, else 0."""
     from dflash_audit.auditing import Request, audit
@@ -41,10 +42,10 @@ def command(
     from dflash_audit.sweeping.sweep import by_key, sweep
 
     sweep_options.profiles_alone(engine or ())
-    gating, conditions = options.asked(engine, [tp], gpu, quantization, attention_backend)
+    gating, conditions = audited.asked(engine, [tp], gpu, quantization, attention_backend)
     shown = sweep_options.on_stdout(style, output)
     sources = by_key(sweep_options.all_sources(named or [], file, author, search))
-    controls = options.controls(
+    controls = gate.controls(
         sweep_options.least_trusted(sources.values()), fail_on, select, ignore, None, strict
     )
     earlier = sweep_options.earlier(output, resume, gating)

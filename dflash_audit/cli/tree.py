@@ -3,27 +3,27 @@
 import typer
 
 from dflash_audit.cards import CARDS, DEFAULT_CARD
-from dflash_audit.cli import options
+from dflash_audit.cli.options import audited
 from dflash_audit.cli.terminal import complain, screen, write_out
 from dflash_audit.engines import DEFAULT, ENGINES
 
 
 def command(
-    source: options.Source,
-    revision: options.Revision = None,
-    engine: options.Engine = DEFAULT,
-    quantization: options.Quantization = None,
-    tp: options.Ranks = 1,
-    gpu: options.Card = DEFAULT_CARD,
-    attention_backend: options.AttentionBackend = None,
-    target: options.Target = None,
+    source: audited.Source,
+    revision: audited.Revision = None,
+    engine: audited.Engine = DEFAULT,
+    quantization: audited.Quantization = None,
+    tp: audited.Ranks = 1,
+    gpu: audited.Card = DEFAULT_CARD,
+    attention_backend: audited.AttentionBackend = None,
+    target: audited.Target = None,
 ) -> None:
     """Print the module tree that an engine builds, and what happens to each parameter."""
     from dflash_audit.auditing import Request, audit
     from dflash_audit.engine_run import Conditions
     from dflash_audit.formats import tree_text
 
-    options.one_rank([engine], tp)
+    audited.one_rank([engine], tp)
     gating = frozenset((*ENGINES, engine)) - {"all"}
     conditions = Conditions(tp, CARDS[gpu], quantization, attention_backend)
     report = audit(Request(source, gating, conditions, revision=revision, target=target))

@@ -530,7 +530,7 @@ def test_a_folder_that_comes_to_be_in_its_audit(hub: FakeHub, draft: Path) -> No
     """What was audited was not looked at before, and so nothing tells whether it is what would go up."""
     probe = (
         "import os, sys; _, draft = sys.argv; sys.argv = ['dflash-audit', 'push', draft, 'org/draft']\n"
-        "import dflash_audit.publishing.audited as module\n"
+        "import dflash_audit.publishing.folder_audit as module\n"
         "right = module.audit\n"
         "def audit(request): os.rename(f'{draft}.late', draft); return right(request)\n"
         "module.audit = audit\n"

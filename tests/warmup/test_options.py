@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from test_cli import SEED, run
 
-from dflash_audit.cli.options import warm_up_options
+from dflash_audit.cli.options.warm_up import warm_up_options
 from dflash_audit.warmup import extra
 from dflash_audit.warmup.options import Options
 

@@ -9,7 +9,7 @@ from dflash_audit.report import Report
 from dflash_audit.sources.source import origin
 
 
-def audited(request: Request) -> tuple[Contents | None, Report]:
+def audit_folder(request: Request) -> tuple[Contents | None, Report]:
     """What the folder `request.source` holds, None where the report has an `error`, and the report.
 
     What keeps the folder from being uploaded, such as a name that no repo takes, is such an error too.

@@ -1,4 +1,4 @@
-"""The options of `sweep`, and what counts as a wrong one."""
+"""What is swept, and where its lines go."""
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
