@@ -43,7 +43,7 @@ def command(
     from dflash_audit.formats.output import Output
     from dflash_audit.gate.gated import gated
     from dflash_audit.printable import printable
-    from dflash_audit.publishing.audited import audited
+    from dflash_audit.publishing.audited import audited, unjudged
     from dflash_audit.publishing.destination import MESSAGE, Destination
 
     options.one_target(create_pr, revision)
@@ -58,6 +58,9 @@ def command(
     if report.exit_code or before is None or report.checkpoint is None:
         complain(["nothing was uploaded"])
         raise typer.Exit(report.exit_code)
+    if (told := unjudged(report)) is not None:
+        complain([printable(told), "nothing was uploaded"])
+        raise typer.Exit(3)
     # Only here, because it takes a moment to import.
     from dflash_audit.publishing.push import push
 
