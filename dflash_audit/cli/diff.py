@@ -22,7 +22,8 @@ def command(
     """Compare two checkpoints: exit 0 where the engines do the same with both, 1 where not."""
     from dflash_audit.auditing import Request, audit
     from dflash_audit.difference import difference
-    from dflash_audit.formats import diff_json, diff_text
+    from dflash_audit.formats.diff import json as diff_json
+    from dflash_audit.formats.diff import text as diff_text
 
     engines, conditions = options.asked(engine or ["all"], [tp], gpu, quantization, attention_backend)
     reports = [audit(Request(source, engines, conditions)) for source in (a, b)]

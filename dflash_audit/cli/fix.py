@@ -27,7 +27,8 @@ def command(
     from dflash_audit.auditing import Request
     from dflash_audit.fixing.fix import fix
     from dflash_audit.fixing.fix import write as write_fix
-    from dflash_audit.formats import fix_json, fix_text
+    from dflash_audit.formats.fix import json as fix_json
+    from dflash_audit.formats.fix import text as fix_text
 
     options.writable(source, write)
     gating, conditions = options.asked(engine, [tp], gpu, quantization, attention_backend)

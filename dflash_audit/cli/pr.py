@@ -32,7 +32,9 @@ def command(
 ) -> None:
     """Audit a pull request of the Hub, and say what it makes better or worse; the exit code is its own."""
     from dflash_audit.auditing import Request
-    from dflash_audit.formats import pr_json, pr_markdown, pr_text
+    from dflash_audit.formats.pr import json as pr_json
+    from dflash_audit.formats.pr import markdown as pr_markdown
+    from dflash_audit.formats.pr import text as pr_text
     from dflash_audit.gate.gated import gated
     from dflash_audit.printable import printable
     from dflash_audit.publishing.review import review, with_comment

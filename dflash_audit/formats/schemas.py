@@ -6,9 +6,9 @@ from typing import Final
 
 SCHEMAS: Final[Mapping[str, str]] = {
     "report": "dflash_audit.formats.json_report",
-    "pr": "dflash_audit.formats.pr_json",
-    "fix": "dflash_audit.formats.fix_json",
-    "diff": "dflash_audit.formats.diff_json",
+    "pr": "dflash_audit.formats.pr.json",
+    "fix": "dflash_audit.formats.fix.json",
+    "diff": "dflash_audit.formats.diff.json",
 }
 """What is described -> where its `schema` is."""
 

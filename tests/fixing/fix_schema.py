@@ -6,7 +6,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from dflash_audit.formats.fix_json import schema
+from dflash_audit.formats.fix.json import schema
 
 
 @cache

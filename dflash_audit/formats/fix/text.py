@@ -12,7 +12,7 @@ from dflash_audit.fixing.fix import Fix, Outcome
 from dflash_audit.fold import title
 from dflash_audit.formats.clean import clean
 from dflash_audit.formats.console import Part, written
-from dflash_audit.formats.fix_json import left
+from dflash_audit.formats.fix.json import left
 from dflash_audit.formats.outline import WORDS
 from dflash_audit.formats.screen import Screen
 from dflash_audit.formats.text import VERDICT_COLORS

@@ -23,7 +23,7 @@ def schema() -> str:
 
 
 def document(difference: Difference) -> dict[str, Any]:
-    """The object; `diff_json.schema.json` says what its keys are."""
+    """The object; `json.schema.json` beside this file says what its keys are."""
     return {
         "schema_version": SCHEMA_VERSION,
         "tool": {"name": "dflash-audit", "version": __version__},

@@ -6,7 +6,7 @@ from typing import Final
 from dflash_audit.finding import Finding
 from dflash_audit.formats.inert_markdown import code, prose
 from dflash_audit.formats.markdown import MARKS, MOST, page
-from dflash_audit.formats.pr_outline import (
+from dflash_audit.formats.pr.outline import (
     CHANGES,
     HEADINGS,
     changed,

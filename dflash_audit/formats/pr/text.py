@@ -9,7 +9,7 @@ from rich.text import Text
 
 from dflash_audit.formats.clean import clean
 from dflash_audit.formats.console import Part, written
-from dflash_audit.formats.pr_outline import (
+from dflash_audit.formats.pr.outline import (
     CHANGES,
     HEADINGS,
     changed,

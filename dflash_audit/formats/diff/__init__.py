@@ -1,0 +1,1 @@
+"""Two checkpoints held against each other, as it is written."""

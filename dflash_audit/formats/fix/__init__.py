@@ -1,0 +1,1 @@
+"""A repair of config.json, as it is written."""

@@ -1,0 +1,1 @@
+"""A pull request held against its base, as it is written."""
