@@ -76,6 +76,7 @@ def test_what_the_gate_ignores_is_in_none() -> None:
         ("warn", "pass", "better"),
         ("skipped", "pass", "changed"),
         ("fail", "skipped", "changed"),
+        ("warn", "skipped", "worse"),
         ("skipped", "skipped", "same"),
     ],
 )

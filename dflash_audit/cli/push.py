@@ -44,7 +44,7 @@ def command(
     from dflash_audit.gate.gated import gated
     from dflash_audit.printable import printable
     from dflash_audit.publishing.destination import MESSAGE, Destination
-    from dflash_audit.publishing.folder_audit import audit_folder
+    from dflash_audit.publishing.folder_audit import audit_folder, unjudged
 
     hub.one_target(create_pr, revision)
     hub.a_folder(folder)
@@ -58,6 +58,9 @@ def command(
     if report.exit_code or before is None or report.checkpoint is None:
         complain(["nothing was uploaded"])
         raise typer.Exit(report.exit_code)
+    if (told := unjudged(report)) is not None:
+        complain([printable(told), "nothing was uploaded"])
+        raise typer.Exit(3)
     # Only here, because it takes a moment to import.
     from dflash_audit.publishing.push import push
 

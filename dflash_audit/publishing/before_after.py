@@ -11,7 +11,8 @@ from dflash_audit.report import Report
 from dflash_audit.verdict import Verdict
 
 Change = Literal["better", "worse", "same", "changed", "new"]
-"""Of a verdict: `changed` to or from one that was not given, `new` where there is none before."""
+"""Of a verdict: `changed` to or from one that was not given, `new` where there is none before.
+To lose one that served is worse."""
 
 Kind = Literal["new", "worse", "gone", "better", "stayed"]
 """Of a finding: `worse` and `better` by its severity."""
@@ -125,6 +126,8 @@ def _change(before: Verdict | None, after: Verdict | None) -> Change:
         return "new"
     if before == after:
         return "same"
-    if after is None or before not in RANK or after not in RANK:
+    if before not in RANK:
         return "changed"
+    if after is None or after not in RANK:
+        return "changed" if before == "fail" else "worse"
     return "better" if RANK[after] > RANK[before] else "worse"

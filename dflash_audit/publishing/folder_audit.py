@@ -24,3 +24,15 @@ def audit_folder(request: Request) -> tuple[Contents | None, Report]:
         late = Unreadable("changed", folder, "there was no such folder before its audit")
         return None, Report(report.origin, error=late)
     return (before if report.error is None else None), report
+
+
+def unjudged(report: Report) -> str | None:
+    """Which deciding engines gave no verdict, in a line; None where all did.
+
+    No verdict is no pass: who uploads such a draft says so, with --fail-on never.
+    """
+    skipped = [run for run in report.runs if run.engine in report.gating and report.verdict(run) == "skipped"]
+    if not skipped or report.fail_on == "never":
+        return None
+    names = ", ".join(run.engine for run in skipped)
+    return f"{report.origin.id}: not judged on {names}; --fail-on never uploads it all the same"

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from fixing.fix_schema import valid, validator
 from materialize import materialize
+from test_cli import name_class
 
 from dflash_audit.engines import ENGINES
 
@@ -104,6 +105,11 @@ def test_a_change_that_costs_another_engine_is_written_where_that_is_accepted(tm
     assert (said["outcome"], said["exit_code"]) == ("harmful", 0)
     assert said["written"] == {"backup": str(source / "config.json.orig")}
     assert document(str(source))["outcome"] == "nothing-to-mend"
+
+
+def test_what_nobody_judged_is_not_said_to_be_whole(draft: Path) -> None:
+    name_class(draft, "Lfm2DSparkDraftModel")
+    assert "Nothing is known to mend: no deciding engine judged this checkpoint." in run(str(draft)).stdout
 
 
 def test_the_schema_takes_no_key_that_it_does_not_know(draft: Path) -> None:

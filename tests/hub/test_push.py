@@ -557,3 +557,16 @@ def test_a_report_that_cannot_be_printed_uploads_nothing(hub: FakeHub, draft: Pa
             check=False,
         )
     assert (done.returncode, hub.log) == (3, [])
+
+
+def test_a_draft_that_nobody_judged_stays_here(hub: FakeHub, draft: Path) -> None:
+    config = json.loads((draft / "config.json").read_text())
+    (draft / "config.json").write_text(json.dumps({**config, "architectures": ["Lfm2DSparkDraftModel"]}))
+    done = push(hub, draft, NAME)
+    assert (done.returncode, hub.writes()) == (3, [])
+    assert done.stderr.splitlines()[-2:] == [
+        f"dflash-audit: {draft}: not judged on sglang-next; --fail-on never uploads it all the same",
+        "dflash-audit: nothing was uploaded",
+    ]
+    assert push(hub, draft, NAME, "--fail-on", "never").returncode == 0
+    assert hub.repos[NAME]

@@ -41,13 +41,22 @@ def _parts(fix: Fix) -> Iterator[Part]:
     yield from _verdicts(fix)
     yield Text()
     reason = f" {clean(fix.reason)}." if fix.reason else ""
-    yield Text(HEADINGS[fix.outcome] + reason)
+    yield Text(_heading(fix) + reason)
     yield from _change(fix)
     yield from _harms(fix)
     yield from _left(fix)
     yield from _recipe(fix)
     yield from _written(fix)
     yield Text(f"exit code {fix.exit_code}", style="dim")
+
+
+def _heading(fix: Fix) -> str:
+    """That of the outcome; what no deciding engine judged is not said to be whole."""
+    before = fix.before
+    judged = [run for run in before.runs if run.engine in before.gating and before.verdict(run) != "skipped"]
+    if fix.outcome == "nothing-to-mend" and not judged:
+        return "Nothing is known to mend: no deciding engine judged this checkpoint."
+    return HEADINGS[fix.outcome]
 
 
 def _verdicts(fix: Fix) -> Iterator[Part]:
