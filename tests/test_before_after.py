@@ -103,6 +103,6 @@ def test_nothing_before_and_nothing_after() -> None:
     assert {each.change for each in compare(unreadable(), report).engines} == {"new"}
     assert len(compare(unreadable(), report).new) == len(report.runs)
     lost = compare(report, unreadable())
-    assert {(each.before, each.after, each.change) for each in lost.engines} == {("warn", None, "changed")}
+    assert {(each.before, each.after, each.change) for each in lost.engines} == {("warn", None, "worse")}
     assert all(each.gating for each in lost.engines)
     assert lost.gone == ()
