@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.loadplan import LoadPlan
@@ -11,8 +10,7 @@ from dflash_audit.sources.checkpoint import Tensor
 from dflash_audit.tree import FUSED, Module
 
 
-@dataclass(frozen=True, slots=True)
-class Excuse:
+class Excuse(NamedTuple):
     """A kind of tensor that a draft may carry in vain.
 
     `pattern` matches its whole name. With `of_module` the name must be for a

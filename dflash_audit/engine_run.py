@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dflash_audit.loadplan import LoadPlan
 from dflash_audit.quantization.config import QuantConfig
@@ -30,8 +30,7 @@ class Conditions:
     target: "Target | None" = None
 
 
-@dataclass(frozen=True, slots=True)
-class FlagNeeded:
+class FlagNeeded(NamedTuple):
     """A server flag without which the engine refuses: the flag as it is written, and what needs it."""
 
     flag: str

@@ -1,7 +1,7 @@
 """A rule's verdict on a subject, and the note that a rule could not look."""
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 Severity = Literal["error", "warning", "note"]
 
@@ -42,8 +42,7 @@ class Finding:
         return max(1, len(self.subjects))
 
 
-@dataclass(frozen=True, slots=True)
-class Skip:
+class Skip(NamedTuple):
     """A rule that did not look, and why."""
 
     rule: str

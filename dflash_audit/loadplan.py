@@ -62,8 +62,7 @@ class Copy(NamedTuple):
     out_of: Box | None
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(NamedTuple):
     """A parameter of the tree under its full name.
 
     `whole` counts its numbers over all ranks, of which a tensor brings each once.
@@ -84,8 +83,7 @@ class Slot:
         return math.prod(self.parameter.shape)
 
 
-@dataclass(frozen=True, slots=True)
-class Fill:
+class Fill(NamedTuple):
     """One tensor in one parameter, or in its `shard`; `dtype` is the tensor's, in torch's name.
 
     `copies` are made one after another, each over what is there.
@@ -115,8 +113,7 @@ class Fill:
         return not scale and dense[0] != dense[1]
 
 
-@dataclass(frozen=True, slots=True)
-class Resized:
+class Resized(NamedTuple):
     """A parameter that took in another amount of numbers than it holds over all ranks."""
 
     slot: Slot

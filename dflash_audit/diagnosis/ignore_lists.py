@@ -2,8 +2,8 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
 
 from dflash_audit.quantization.config import QuantConfig
 from dflash_audit.refusal import NotModelled, Refused
@@ -13,8 +13,7 @@ CONFIG: Final = "config.json"
 MODELOPT_FILE: Final = "hf_quant_config.json"
 
 
-@dataclass(frozen=True, slots=True)
-class Dialect:
+class Dialect(NamedTuple):
     """How a method takes its list.
 
     `keys` of a flat config, the first that is there counts; `nested` those of
@@ -28,8 +27,7 @@ class Dialect:
     nested: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where a list is: the file, the keys down to the object that holds it, and its own key."""
 
     file: str

@@ -6,16 +6,14 @@ says so; those of Marlin and of `torch._scaled_mm` were met on an H200.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from dflash_audit.tree import Kind, Linear, Module, Parameter, Scheme
 
 Stage = Literal["after the load", "at its first forward"]
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(NamedTuple):
     """Why a kernel does not take a layer, when that shows, and the engine's line that says so."""
 
     reason: str
@@ -23,8 +21,7 @@ class Limit:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(NamedTuple):
     """A quantized linear of one rank, and the card's compute capability times ten."""
 
     linear: Linear

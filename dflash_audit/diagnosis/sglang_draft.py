@@ -5,7 +5,7 @@ Source: SGLang 0.5.23 `srt/speculative/dflash_utils.py`, `srt/models/dflash.py`.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from dflash_audit.dtypes import DENSE_FLOATS, TORCH
 from dflash_audit.engine_run import EngineRun
@@ -21,8 +21,7 @@ DSPARK: Final = frozenset(("Qwen3DSparkModel", "LingDSparkModel", "DSparkDraftMo
 SELECTORS: Final = frozenset(("DFlash2DraftModel", "DFlash2BeamDraftModel", "MiniMaxDFlash2DraftModel"))
 
 
-@dataclass(frozen=True, slots=True)
-class Attention:
+class Attention(NamedTuple):
     """How one layer of a draft attends."""
 
     sliding: bool

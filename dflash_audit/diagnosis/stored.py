@@ -1,9 +1,8 @@
 """How a checkpoint stores each module, dense or quantized, and where a built draft differs from it."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from dflash_audit.drops import excuse, owner
 from dflash_audit.dtypes import DENSE_FLOATS, TORCH
@@ -27,8 +26,7 @@ class State(StrEnum):
     MIXED = "dense in part"
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(NamedTuple):
     """One module of a checkpoint by its name there, without a leading `model.`.
 
     `leaves` are its tensors by their own name: `weight`, `weight_scale`, ….

@@ -6,8 +6,7 @@ A value is told only where all tensors of a kind agree on it.
 import math
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from dflash_audit.diagnosis.sglang_draft import SELECTORS, Draft, one_an_element, whole
 from dflash_audit.engines.sglang.dflash_config import DEFAULT_BLOCK_SIZE
@@ -21,8 +20,7 @@ CODEBOOKS: Final = r"candidate_selector\.(predecessor|successor)_codebook(\.weig
 Value = Callable[[Tensor], int | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Clue:
+class Clue(NamedTuple):
     """What the tensors tell about a key: `evidence` says which.
 
     `place` is the object that holds the key, empty for the top of config.json;
@@ -42,8 +40,7 @@ class Clue:
         return f"{self.place}.{self.key}" if self.place else self.key
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(NamedTuple):
     """Keys that build one thing: its clues, what an engine does with a wrong key.
 
     `untold` are keys that it needs too, and that no tensor tells.

@@ -7,8 +7,7 @@ Source: SGLang 0.5.23 `srt/models/dflash.py`, `srt/models/dspark.py`,
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from dflash_audit.diagnosis.nemotron import near_miss
 from dflash_audit.diagnosis.sglang_draft import SELECTORS, Draft, whole
@@ -21,8 +20,7 @@ LAGUNA: Final = "DFlashLagunaForCausalLM"
 NO_KEY: Final = "No key of this engine says the same: "
 
 
-@dataclass(frozen=True, slots=True)
-class UnreadKey:
+class UnreadKey(NamedTuple):
     """A key and where it stands; `matters` gives the consequence for a draft, None where there is none."""
 
     key: str

@@ -1,10 +1,9 @@
 """One thing that a report becomes."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(NamedTuple):
     """A report in the format of that name, in a `file`, or on stdout where there is none."""
 
     format: str

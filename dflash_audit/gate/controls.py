@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 from dflash_audit.finding import FailOn, Finding, Severity
 
 
-@dataclass(frozen=True, slots=True)
-class Ignore:
+class Ignore(NamedTuple):
     """A rule that is ignored, or what it finds about subjects that `glob` matches."""
 
     rule: str

@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from dflash_audit.tree import Linear, Scheme
 
 
-@dataclass(frozen=True, slots=True)
-class Dialect:
+class Dialect(NamedTuple):
     """What a version of the engine makes of quantization configs; what is not given is as in 0.5.23.
 
     `more` and `fewer` are methods that it has, or has not. With `weight_only_floats`

@@ -8,8 +8,7 @@ quantization nobody set apart from the target's.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from dflash_audit.quantization import METHODS, WITHOUT_CONFIG, marlin, reader, reader_without_config
 from dflash_audit.quantization.config import CURRENT, Dialect, QuantConfig, Surroundings
@@ -78,8 +77,7 @@ MOST_ENTRIES: Final = 20_000
 Origin = Literal["config.json", "hf_quant_config.json"]
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
+class Settled(NamedTuple):
     """The outcome of the config stage.
 
     `method` is the engine's name, None where the draft is dense. `origin` is

@@ -27,8 +27,7 @@ other.
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from dflash_audit.diagnosis.sglang_draft import Draft, read_draft
 from dflash_audit.engine_run import EngineRun
@@ -36,8 +35,7 @@ from dflash_audit.finding import Finding
 from dflash_audit.sources.checkpoint import Checkpoint
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
+class Places(NamedTuple):
     """Where the engine looks for a key, the first that is there counts; in a DSpark draft `dspark` before."""
 
     paths: tuple[str, ...]

@@ -34,8 +34,7 @@ Set the key to the value that the draft was trained with. If that is the default
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from dflash_audit.diagnosis.sglang_draft import SELECTORS, Draft, read_draft
 from dflash_audit.engine_run import EngineRun
@@ -49,8 +48,7 @@ WHOLE_BLOCK: Final = SELECTORS | {"MuseGlimmerAssistantModel"}
 ROPES: Final = ("rope_parameters", "rope_scaling")
 
 
-@dataclass(frozen=True, slots=True)
-class MissingKey:
+class MissingKey(NamedTuple):
     """A key, and what its default does to a draft that lacks it; None where nothing is to be said."""
 
     key: str

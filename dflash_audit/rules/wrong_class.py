@@ -26,8 +26,7 @@ Name the class that the finding names. If the tensors are there by mistake, expo
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from dflash_audit.diagnosis.sglang_draft import DSPARK, SELECTORS, is_sglang, read_draft
 from dflash_audit.engine_run import EngineRun
@@ -37,8 +36,7 @@ from dflash_audit.sources.checkpoint import Checkpoint
 PLAIN: Final = "DFlashDraftModel"
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
+class Family(NamedTuple):
     """Drafts with tensors that no other has: `classes` are those that build them, the first to be named.
 
     `keys` are those that such a class needs, in dflash_config if they are `nested`.

@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from dflash_audit.errors import LFS_POINTER, Unreadable
 from dflash_audit.sources.remarks import Remark
@@ -35,8 +35,7 @@ class Tensor:
         return math.prod(self.shape)
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(NamedTuple):
     """A weight file that the engine reads: `size` in bytes, `tensors` how many it holds."""
 
     name: str

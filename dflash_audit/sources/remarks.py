@@ -1,10 +1,9 @@
 """What is odd about a checkpoint's layout, though an engine reads it all the same."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Remark:
+class Remark(NamedTuple):
     """One oddity: `kind` is a kebab-case word, `subject` a tensor or a file, `message` a sentence."""
 
     kind: str

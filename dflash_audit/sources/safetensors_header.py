@@ -12,9 +12,8 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, Final, Never
+from typing import Any, Final, NamedTuple, Never
 
 from dflash_audit.dtypes import BITS
 from dflash_audit.errors import LFS_POINTER, Unreadable
@@ -38,8 +37,7 @@ Layout = Mapping[str, tuple[str, tuple[int, ...]]]
 """Tensor name -> (dtype as the header spells it, shape), sorted by name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(NamedTuple):
     """What a header says: its tensors, and the names that it gives more than once (the last one counts)."""
 
     layout: Layout

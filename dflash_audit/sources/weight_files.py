@@ -2,8 +2,7 @@
 
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from dflash_audit.errors import Unreadable
 from dflash_audit.sources.checkpoint import parse_object
@@ -30,8 +29,7 @@ WeightMap = Mapping[str, str]
 """The index: tensor name -> the file that holds it."""
 
 
-@dataclass(frozen=True, slots=True)
-class WeightFile:
+class WeightFile(NamedTuple):
     """What was read of one weight file: its size and that of the part read, in bytes, and its header."""
 
     name: str

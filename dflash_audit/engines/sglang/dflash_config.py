@@ -5,7 +5,7 @@ Source: SGLang 0.5.23 `srt/speculative/dflash_utils.py`.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from dflash_audit.engines.sglang.conversions import Config, integer, optional_integer, real
 from dflash_audit.hf_config import decoder_part
@@ -15,8 +15,7 @@ DEFAULT_BLOCK_SIZE: Final = 16
 DEFAULT_MASK_TOKEN: Final = "<|MASK|>"
 
 
-@dataclass(frozen=True, slots=True)
-class Domino:
+class Domino(NamedTuple):
     """The projector of a Domino draft; with `shift_label` a slot is predicted by the row before it."""
 
     gru_hidden_dim: int
@@ -44,8 +43,7 @@ class DFlashConfig:
     attention_value_scale: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class AttentionType:
+class AttentionType(NamedTuple):
     """What a layer sees: `window` positions back, None for all; with `causal` none ahead."""
 
     window: int | None

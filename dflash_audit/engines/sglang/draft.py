@@ -5,7 +5,7 @@ Source: SGLang 0.5.23 `srt/models/dflash.py`.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from dflash_audit.engine_run import Conditions
 from dflash_audit.engines.sglang import dflash_config
@@ -45,8 +45,7 @@ class Draft:
         return f"layers.{layer}" if self.own_prefixes else ""
 
 
-@dataclass(frozen=True, slots=True)
-class DraftClass:
+class DraftClass(NamedTuple):
     """A draft class of SGLang: its name, what it adds to the base, how its load differs.
 
     `own_prefixes` is the class's `supports_quantization`.
@@ -61,8 +60,7 @@ class DraftClass:
     selector: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltDraft:
+class BuiltDraft(NamedTuple):
     """A built draft and the facts about it that its load depends on."""
 
     draft_class: DraftClass

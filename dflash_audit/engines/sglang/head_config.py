@@ -5,8 +5,7 @@ Source: SGLang 0.5.23 `srt/speculative/lilicorr_utils.py` and
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from dflash_audit.engines.sglang.conversions import Config, integer, optional_integer, real
 from dflash_audit.engines.sglang.dflash_config import nested, text_config
@@ -18,8 +17,7 @@ MAX_CANDIDATE_TOPK: Final = 16
 MARKOV_HEADS: Final = ("vanilla", "gated", "rnn")
 
 
-@dataclass(frozen=True, slots=True)
-class LiLiCorr:
+class LiLiCorr(NamedTuple):
     """Sizes of a LiLiCorr head; `hidden_size` 0 means the draft's own."""
 
     candidate_topk: int
@@ -32,8 +30,7 @@ class LiLiCorr:
     logit_scale: float
 
 
-@dataclass(frozen=True, slots=True)
-class DSpark:
+class DSpark(NamedTuple):
     """A DSpark draft as its server runs it.
 
     `block_size` are the tokens that it proposes, None where the config does not
@@ -147,8 +144,7 @@ def _check_head_type(fields: "Fields", rank: int) -> None:
         raise Refused(f"markov_head_type must be one of {', '.join(MARKOV_HEADS)}, got {kind!r}")
 
 
-@dataclass(frozen=True, slots=True)
-class Fields:
+class Fields(NamedTuple):
     """The fields of a DSpark draft, in all the places where they may stand."""
 
     config: Config

@@ -1,8 +1,8 @@
 """What differs between the versions of SGLang that the audit replays, as data."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 from dflash_audit.engines.sglang.conversions import Config
 from dflash_audit.engines.sglang.known_architectures import LACKING_0_5_19
@@ -14,8 +14,7 @@ FUSED_SHARDS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(NamedTuple):
     """One version of SGLang; what is not given is as in 0.5.23.
 
     `packed_modules_mapping` is the draft class's. With `checkpoint_prefixes` a
@@ -38,7 +37,7 @@ class Profile:
     checkpoint_prefixes: bool
     refuses_drops: bool
     lacks: frozenset[str] = frozenset()
-    unread: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    unread: Mapping[str, frozenset[str]] = MappingProxyType({})
     activations: tuple[str, ...] = ("silu", "swigluoai")
     refuses_stray_domino: bool = True
     kv_cache_scales: bool = True

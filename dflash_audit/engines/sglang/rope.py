@@ -8,8 +8,7 @@ computes its table of angles at once, so what cannot be computed is refused.
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from dflash_audit.engines.sglang.conversions import LARGEST, Config, integer, real
 from dflash_audit.refusal import NotModelled, Refused
@@ -20,8 +19,7 @@ SUPERSEDED: Final = ("rope_dim", "partial_rotary_factor", "mrope_section", "mrop
 MROPE_AXES: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Rope:
+class Rope(NamedTuple):
     """What `get_rope` is asked for; `scaling` is None for the plain embedding."""
 
     base: Any
