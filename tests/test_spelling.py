@@ -28,7 +28,7 @@ def checkpoint(case: str, scratch: Path) -> Checkpoint:
 
 
 def replays(of: Checkpoint) -> list[EngineRun]:
-    return [engine(name).replay(of, CONDITIONS) for name in BOTH]
+    return [engine(name).replay(of, CONDITIONS) for name in ALL]
 
 
 def spell(of: Checkpoint) -> Spelling:
@@ -139,7 +139,7 @@ def test_the_engine_itself_serves_the_spelled_list(case: str, twin: str, tmp_pat
     config = json.loads((FIXTURES / twin / "config.json").read_text())
     assert config["quantization_config"]["ignore"] == [*spelling.entries]
     records = Case(FIXTURES / twin).records
-    assert {engine for engine in BOTH if not fails(records[engine])} == {*spelling.serves}
+    assert {engine for engine in ALL if not fails(records[engine])} == {*spelling.serves}
 
 
 @pytest.mark.parametrize("folder", sorted((FIXTURES / "cases").glob("ct-*")), ids=lambda path: path.name)
