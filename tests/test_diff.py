@@ -192,7 +192,7 @@ def test_two_revisions_of_a_repo(tmp_path: Path) -> None:
         assert [said[side]["commit"] for side in "ab"] == [repo.refs["main"], repo.refs["refs/pr/1"]]
         assert said["b"]["revision"] == "refs/pr/1"
         assert said["tensors"] == []
-        names = ["DFlashDraftModel", "DFlashDraftModel", "DFlashQwen3ForCausalLM"]
+        names = [*["DFlashDraftModel"] * 3, "DFlashQwen3ForCausalLM"]
         assert sorted(e["b"]["model_class"] for e in said["engines"]) == names
         gone = asked("diff", "org/draft", "org/draft@v9")
         assert (gone.returncode, gone.stdout) == (3, "")

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from dflash_audit.quantization import METHODS, WITHOUT_CONFIG, marlin, reader, reader_without_config
 from dflash_audit.quantization.config import CURRENT, Dialect, QuantConfig, Surroundings
+from dflash_audit.quantization.list_lengths import refuse_long_lists
 from dflash_audit.refusal import NotModelled, Refused
 
 KNOWN: Final = frozenset((
@@ -70,9 +71,6 @@ MODELOPT_ALGORITHMS: Final[Mapping[str, str]] = {
     "W4A16_NVFP4": "modelopt_fp4",
 }
 """Source: SGLang 0.5.23 `srt/layers/modelopt_utils.py`."""
-
-MOST_ENTRIES: Final = 20_000
-"""Longest list of layers that is replayed: each layer of the draft is looked up in it entry by entry."""
 
 Origin = Literal["config.json", "hf_quant_config.json"]
 
@@ -328,18 +326,8 @@ def read_config(
 
 
 def _read(method: str, config: Mapping[str, Any], surroundings: Surroundings) -> QuantConfig:
-    longest = _longest(config)
-    if longest > MOST_ENTRIES:
-        raise NotModelled(f"a quantization config with {longest} entries in one list is not replayed")
+    refuse_long_lists(config)
     return reader(method)(config, surroundings)
-
-
-def _longest(value: Any) -> int:
-    """Most entries of a list or an object, the value itself or one in it."""
-    if not isinstance(value, list | Mapping):
-        return 0
-    inner = value.values() if isinstance(value, Mapping) else value
-    return max(len(value), max(map(_longest, inner), default=0))
 
 
 def _for_method(own: Mapping[str, Any] | None, draft: Mapping[str, Any]) -> Mapping[str, Any] | None:

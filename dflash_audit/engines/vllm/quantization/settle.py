@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from dflash_audit.engines.vllm.quantization import METHODS, reader
 from dflash_audit.engines.vllm.quantization.config import QuantConfig, Surroundings
+from dflash_audit.quantization.list_lengths import refuse_long_lists
 from dflash_audit.refusal import NotModelled, Refused
 
 KNOWN: Final = (
@@ -139,6 +140,7 @@ def read_config(
     config = settled.config
     if method == "modelopt_mixed" and "quantized_layers" not in config:
         config = _from_file(json_files)
+    refuse_long_lists(config)
     read = reader(method)(config, surroundings)
     needed = MIN_CAPABILITY[method]
     if surroundings.capability < needed:
