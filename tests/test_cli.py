@@ -54,7 +54,7 @@ def test_exit_code_follows_the_gating_engines(options: list[str], code: int) -> 
 def test_json_keeps_the_contract() -> None:
     said = report(str(SEED))
     assert list(said) == [
-        "schema_version", "tool", "source", "config", "target", "engines",
+        "schema_version", "tool", "source", "config", "conditions", "target", "engines",
         "findings", "skips", "warmup", "error", "summary",
     ]  # fmt: skip
     assert said["schema_version"] == 1

@@ -36,6 +36,7 @@ def command(
 ) -> None:
     """Audit many checkpoints: exit 3 where one could not be read, else 1 where one fails, else 0."""
     from dflash_audit.auditing import Request, audit
+    from dflash_audit.formats.json_report import conditions_document
     from dflash_audit.formats.sweep_table import render
     from dflash_audit.gate.gated import gated
     from dflash_audit.report import Report
@@ -48,7 +49,9 @@ def command(
     controls = gate.controls(
         sweep_options.least_trusted(sources.values()), fail_on, select, ignore, None, strict
     )
-    earlier = sweep_options.earlier(output, resume, gating)
+    earlier = sweep_options.earlier(
+        output, resume, gating, conditions_document(conditions, [tp], controls.fail_on)
+    )
     lines = sweep_options.lines(output, shown)
 
     def judged(source: str) -> Report:

@@ -1,13 +1,14 @@
 """The report as JSON, version 1: a contract that other programs read. Keys are only ever added."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dflash_audit import __version__
 from dflash_audit.drops import excuse
-from dflash_audit.engine_run import EngineRun
+from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.errors import Unreadable
-from dflash_audit.finding import Finding
+from dflash_audit.finding import FailOn, Finding
 from dflash_audit.formats.json_text import json_text
 from dflash_audit.formats.screen import Screen
 from dflash_audit.loadplan import LoadPlan
@@ -39,6 +40,7 @@ def document(report: Report) -> dict[str, Any]:
         "tool": {"name": "dflash-audit", "version": __version__},
         "source": _source(report),
         "config": config,
+        "conditions": _conditions(report),
         "target": _target(report.conditions.target),
         "engines": [_engine(report, run) for run in report.runs],
         "findings": [finding_document(finding) for finding in report.findings],
@@ -126,6 +128,22 @@ def _declared(checkpoint: Checkpoint) -> dict[str, Any] | None:
 
 def _method(declared: dict[str, Any]) -> str:
     return str(declared.get("quant_method") or declared.get("quant_algo") or "")
+
+
+def conditions_document(asked: Conditions, sizes: Iterable[int], fail_on: FailOn) -> dict[str, Any]:
+    """What an audit is asked to go by, but for the engines and the target."""
+    return {
+        "tp": [*sizes],
+        "capability": asked.capability,
+        "quantization": asked.quantization,
+        "attention_backend": asked.attention_backend,
+        "fail_on": fail_on,
+    }
+
+
+def _conditions(report: Report) -> dict[str, Any]:
+    sizes = [size.tp for size in report.sizes] or [report.conditions.tp]
+    return conditions_document(report.conditions, sizes, report.fail_on)
 
 
 def _engine(report: Report, run: EngineRun) -> dict[str, Any]:

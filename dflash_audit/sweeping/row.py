@@ -30,14 +30,16 @@ def key_of(kind: str, id: str, revision: str | None) -> Key:
 class Row:
     """One repo or folder: an engine's verdict each, the exit code of its audit, what made it so.
 
-    `id` is the source's as it was written, `gating` are the engines that decide, `error` is the
-    kind of the report's error, None without one.
+    `id` is the source's as it was written, `gating` are the engines that decide, `conditions` what
+    the audit went by, as the report says it, `error` is the kind of the report's error, None without
+    one.
     """
 
     key: Key
     id: str
     verdicts: Mapping[str, str]
     gating: frozenset[str]
+    conditions: Mapping[str, Any]
     exit_code: int
     cause: str
     error: str | None
@@ -56,6 +58,7 @@ def row(report: Mapping[str, Any]) -> Row:
         source["id"],
         {engine["name"]: engine["verdict"] for engine in report["engines"]},
         gating,
+        report["conditions"],
         report["summary"]["exit_code"],
         (error["message"] if error else _cause(report, gating))[:LONGEST],
         error["kind"] if error else None,

@@ -435,6 +435,24 @@ class TestResume:
         assert done.returncode == 2
         assert "was written with --engine sglang-next" in done.stderr
 
+    @pytest.mark.parametrize(
+        ("words", "told"),
+        [
+            (("--fail-on", "warning"), 'another fail_on: "error"'),
+            (("--tp", "2"), "another tp: [1]"),
+            (("--gpu", "t4"), "another capability: 90"),
+            (("--quantization", "fp8"), "another quantization: null"),
+        ],
+    )
+    def test_other_conditions_are_another_sweep(
+        self, words: tuple[str, ...], told: str, tmp_path: Path
+    ) -> None:
+        assert sweep(None, tmp_path, str(SEED), "-o", "out").returncode == 0
+        before = (tmp_path / "out").read_bytes()
+        done = sweep(None, tmp_path, str(SEED), "-o", "out", "--resume", *words)
+        assert (done.returncode, (tmp_path / "out").read_bytes()) == (2, before)
+        assert f"was written with {told}" in " ".join(done.stderr.split())
+
 
 def test_an_interrupt_keeps_what_was_done(hub: FakeHub, tmp_path: Path) -> None:
     for number in range(60):

@@ -1,5 +1,6 @@
 """What is swept, and where its lines go."""
 
+import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Final, Literal
@@ -9,6 +10,7 @@ import typer
 from dflash_audit.cli.terminal import complain
 from dflash_audit.engines import LIVE
 from dflash_audit.errors import Unreadable
+from dflash_audit.printable import printable
 
 if TYPE_CHECKING:
     from dflash_audit.sweeping.lines import Lines
@@ -120,8 +122,13 @@ def _listed(author: str | None, search: str | None) -> tuple[str, ...]:
     return selection.sources
 
 
-def earlier(output: str | None, resume: bool, gating: frozenset[str]) -> Mapping["Key", "Row"]:
-    """What the file has, once it holds that alone; a usage error for another program's file."""
+def earlier(
+    output: str | None, resume: bool, gating: frozenset[str], asked: Mapping[str, object]
+) -> Mapping["Key", "Row"]:
+    """What the file has, once it holds that alone; a usage error for another program's file.
+
+    What was audited by other engines, or by other conditions than those `asked`, is no part of this sweep.
+    """
     from dflash_audit.atomic_write import unwritable
     from dflash_audit.gate.unusable import Unusable
     from dflash_audit.sweeping.claim import claimed
@@ -142,6 +149,10 @@ def earlier(output: str | None, resume: bool, gating: frozenset[str]) -> Mapping
                 if row.gating and row.gating != gating:
                     written = ", ".join(sorted(row.gating))
                     raise typer.BadParameter(f"{output} was written with --engine {written}")
+                for name, value in asked.items():
+                    if row.gating and row.conditions[name] != value:
+                        written = printable(json.dumps(row.conditions[name]))
+                        raise typer.BadParameter(f"{output} was written with another {name}: {written}")
             if found.dropped:
                 drop_the_rest(output)
     except Unusable as error:
