@@ -40,7 +40,8 @@ MXFP8 = {"quant_method": "mxfp8", "activation_scheme": "dynamic"}
 
 def warmed(source: Path, *words: str) -> list[Any]:
     """The report's warm-ups of both engines on the GPU, by the project's own arithmetic."""
-    options = ("--engine", "all", "--device", "cuda", "--backend", "reference")
+    engines = [f"--engine={name}" for name in ENGINES]
+    options = (*engines, "--device", "cuda", "--backend", "reference")
     said = report(str(source), "--warmup", *options, *words)
     assert [warmup["engine"] for warmup in said["warmup"]] == [*ENGINES]
     assert all(warmup["device"].startswith("cuda") for warmup in said["warmup"])
