@@ -44,9 +44,10 @@ HEAD = """\
 
 Drafts whose config and tensors are known from public records, dense and quantized, written out at full size
 as sparse files and audited (`fixtures/published`; each has a `source.md` that says what is quoted and what
-is inferred). The weights are not part of them. The class is SGLang's. What the real engines do with each is
-recorded beside it, for every version here, and the audit agrees with it. A draft that is known to serve in
-BF16 gets no alarm on the version that it is served by: `tests/test_published.py` holds that.
+is inferred). The weights are not part of them. The class is SGLang's. What the real SGLang does with each
+that is replayed is recorded beside it, for every version here, and for some what the real vLLM does; the
+audit agrees with it. A draft that is known to serve in BF16 gets no alarm on the version that it is served
+by: `tests/test_published.py` holds that.
 
 This page is written by `scripts/published_page.py`, and a test checks that it is up to date.
 """
