@@ -29,6 +29,12 @@ NOT_REPLAYED: Final = frozenset(
 )
 """Drafts of this family whose trees are their target's, of which the audit knows none."""
 
+OWN_CONFIGS: Final = ("k3_dspark", "muse_spark_dspark")
+"""Model types of such drafts that vLLM reads by a config class of its own, which transformers does not know.
+
+Source: vLLM 0.33.0 `transformers_utils/config.py`, `_CONFIG_REGISTRY`.
+"""
+
 DSPARK: Final = frozenset(
     ("Qwen3DSparkModel", "Qwen3OmniDSparkModel", "MuseSparkDSparkModel", "Gemma4DSparkModel", "K3DSparkModel")
 )

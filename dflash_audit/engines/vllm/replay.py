@@ -115,6 +115,8 @@ def _read(raw: Mapping[str, Any]) -> dict[str, Any]:
         if raw.get("quantization_config") is not None:
             attributes["quantization_config"] = raw["quantization_config"]
         return attributes
+    if raw.get("model_type") in architectures.OWN_CONFIGS:
+        raise NotModelled(f"vLLM's own config of the model type {raw['model_type']} is not replayed")
     attributes = as_transformers_sees(raw)
     part = decoder_part(attributes)
     if part is not attributes and not (isinstance(part, Attributes) and "num_attention_heads" in part):

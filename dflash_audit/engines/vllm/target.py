@@ -29,9 +29,12 @@ def target_facts(draft: Mapping[str, Any], conditions: Conditions) -> TargetFact
     target = conditions.target
     inner = draft.get("dflash_config")
     inner = inner if isinstance(inner, Mapping) else {}
+    # Where a config of the speculators library has the sizes.
+    layer = draft.get("transformer_layer_config")
+    layer = layer if isinstance(layer, Mapping) else {}
 
     def own(key: str) -> int | None:
-        value = draft.get(key, inner.get(key))
+        value = draft.get(key, inner.get(key, layer.get(key)))
         return int(value) if isinstance(value, int) and value > 0 else None
 
     assumed = []
