@@ -21,7 +21,7 @@ Style = Literal["jsonl", "table"]
 NOT_READ: Final = 3
 """The exit code where nothing can be read or written."""
 
-DEFAULT_JOBS: Final = 8
+DEFAULT_JOBS: Final = 5
 
 Sources = Annotated[
     list[str] | None,
