@@ -1,6 +1,6 @@
 """Measure a sweep of a Hub on this machine that takes 100 ms a request, and print a Markdown table.
 
-    python scripts/bench_sweep.py [--runs 3] [--jobs 8] [--delay 0.1] [--repos 50 200 800]
+    python scripts/bench_sweep.py [--runs 3] [--jobs 5] [--delay 0.1] [--repos 50 200 800]
 
 The repos are the published layouts of fixtures/, in turn, as sparse files in full size. The Hub is a
 process of its own, whose CPU is not the sweep's, though it takes it from the same cores. `at best` is what
@@ -63,7 +63,7 @@ class Sparse(bytes):
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     options.add_argument("--runs", type=int, default=3)
-    options.add_argument("--jobs", type=int, default=8)
+    options.add_argument("--jobs", type=int, default=5)
     options.add_argument("--delay", type=float, default=0.1)
     options.add_argument("--repos", type=int, nargs="+", default=[50, 200, 800])
     given = options.parse_args()
