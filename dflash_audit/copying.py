@@ -1,18 +1,31 @@
 """What a weight loader copies where, told on shapes and dtypes alone: what all engines share."""
 
+import math
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from dflash_audit.dtypes import TORCH
-from dflash_audit.loadplan import Box, Copy, whole_of
+from dflash_audit.loadplan import Box, Copy, Shard, whole_of
 from dflash_audit.refusal import Refused
 from dflash_audit.sources.checkpoint import Tensor
-from dflash_audit.tree import Parameter
+from dflash_audit.tree import Kind, Parameter
 
 Shape = tuple[int, ...]
 Copies = tuple[Copy, ...]
 
 NEVER_COPIED: Final = frozenset(("float4_e2m1fn_x2",))
 """Dtypes that torch 2.14 copies into no other."""
+
+
+QKV: Final[Mapping[Shard, int]] = {"q": 0, "k": 1, "v": 2}
+
+COLUMN_KINDS: Final = frozenset(
+    (Kind.WEIGHT, Kind.PACKED, Kind.PACKED_COLUMN, Kind.CHANNEL_SCALE, Kind.GROUP_SCALE, Kind.BLOCK_SCALE)
+)
+"""Subclasses of `_ColumnvLLMParameter`, in `parameter.py` of vLLM 0.33.0 and of SGLang 0.5.23 alike."""
+
+ROW_KINDS: Final = frozenset((Kind.ROW, Kind.WEIGHT, Kind.PACKED, Kind.GROUP_SCALE, Kind.BLOCK_SCALE))
+"""Subclasses of `RowvLLMParameter`, likewise."""
 
 
 class View(NamedTuple):
@@ -97,3 +110,36 @@ def incoming(tensor: Tensor) -> View:
     if not tensor.shape or tensor.shape[-1] % 2:
         raise Refused(f"a tensor of 4-bit floats needs an even last dimension, got {list(tensor.shape)}")
     return view((*tensor.shape[:-1], tensor.shape[-1] // 2), dtype)
+
+
+def copy_scalar(parameter: Parameter, tensor: View, index: int) -> Copies:
+    """One scalar, that at `index`, of a parameter that holds one for each fused matrix."""
+    if index >= parameter.shape[0]:
+        raise Refused(f"index {index} is out of bounds for {parameter.name} of size {parameter.shape[0]}")
+    return copy_whole(all_of(parameter).narrow(0, index, 1), tensor.one_row())
+
+
+def copy_plain(parameter: Parameter, tensor: View) -> Copies:
+    """What `default_weight_loader` copies: one number, whatever its axes, or a tensor of the shape."""
+    if math.prod(parameter.shape) == 1 and math.prod(tensor.shape) == 1:
+        return (Copy(whole_of(parameter.shape), tensor.box),)
+    return copy_whole(all_of(parameter), tensor)
+
+
+def copy_vocabulary(parameter: Parameter, tensor: View) -> Copies:
+    """A row for each token, and zeros in the rows that pad the table."""
+    tokens = parameter.placement.tokens
+    if not tensor.shape or tensor.shape[0] != tokens:
+        raise Refused(f"the vocabulary has {tokens} tokens, the tensor's shape is {list(tensor.shape)}")
+    rows, taken = parameter.shape[0], min(tokens, parameter.shape[0])
+    tensor = tensor.narrow(0, 0, taken)
+    _check_broadcast(tensor.shape, (taken, *parameter.shape[1:]))
+    table = all_of(parameter)
+    copies = (Copy(table.narrow(0, 0, taken).box, tensor.box),)
+    return copies if taken == rows else (*copies, Copy(table.narrow(0, taken, rows - taken).box, None))
+
+
+def _check_broadcast(shape: Shape, target: Shape) -> None:
+    trailing = target[len(target) - len(shape) :] if len(shape) <= len(target) else ()
+    if len(trailing) != len(shape) or any(a not in (1, b) for a, b in zip(shape, trailing, strict=True)):
+        raise Refused(f"a copy of the shape {list(shape)} does not fit {list(target)}")

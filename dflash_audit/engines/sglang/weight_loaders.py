@@ -10,20 +10,22 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from dflash_audit.copying import NEVER_COPIED, Copies, Shape, View, all_of, copy_whole
-from dflash_audit.loadplan import Copy, Shard, whole_of
+from dflash_audit.copying import (
+    COLUMN_KINDS,
+    NEVER_COPIED,
+    QKV,
+    ROW_KINDS,
+    Copies,
+    View,
+    all_of,
+    copy_plain,
+    copy_scalar,
+    copy_vocabulary,
+    copy_whole,
+)
+from dflash_audit.loadplan import Shard
 from dflash_audit.refusal import Refused
 from dflash_audit.tree import Kind, Linear, Module, Parameter, Placement, Scheme
-
-QKV: Final[Mapping[Shard, int]] = {"q": 0, "k": 1, "v": 2}
-
-COLUMN_KINDS: Final = frozenset(
-    (Kind.WEIGHT, Kind.PACKED, Kind.PACKED_COLUMN, Kind.CHANNEL_SCALE, Kind.GROUP_SCALE, Kind.BLOCK_SCALE)
-)
-"""Subclasses of `_ColumnvLLMParameter`."""
-
-ROW_KINDS: Final = frozenset((Kind.ROW, Kind.WEIGHT, Kind.PACKED, Kind.GROUP_SCALE, Kind.BLOCK_SCALE))
-"""Subclasses of `RowvLLMParameter`."""
 
 PRECISION: Final[Mapping[str, int]] = {
     "float8_e4m3fn": 0, "float8_e4m3fnuz": 0, "float8_e5m2": 0, "float8_e5m2fnuz": 0, "float8_e8m0fnu": 0,
@@ -127,7 +129,7 @@ def _fused(
             raise Refused(f"one scale for the fused matrix is needed, got the shape {list(tensor.shape)}")
         # q, k and v each take it, or every matrix that a merged column's parameter has a scale for.
         scales = len(QKV) if cut is View.narrow else parameter.shape[0]
-        return _joined(_tensor_scale(parameter, tensor, scale) for scale in range(scales))
+        return _joined(copy_scalar(parameter, tensor, scale) for scale in range(scales))
     if at.output_dim is None:
         return _fused_whole(scheme, parameter, tensor)
     if scheme.loader == "v2" and at.kind is Kind.BLOCK_SCALE:
@@ -144,7 +146,7 @@ def _fused(
 
 def _fused_whole(scheme: Scheme, parameter: Parameter, tensor: View) -> Copies:
     if parameter.placement.scalar_per_shard and scheme.loader == "v1":
-        return _tensor_scale(parameter, tensor, 0)
+        return copy_scalar(parameter, tensor, 0)
     return copy_whole(all_of(parameter), tensor)
 
 
@@ -192,7 +194,7 @@ def _fused_shard(
     if (scheme.loader == "v2" and at.kind is Kind.TENSOR_SCALE) or (
         scheme.loader == "v1" and at.scalar_per_shard
     ):
-        return _tensor_scale(parameter, tensor, index)
+        return copy_scalar(parameter, tensor, index)
     if at.output_dim is None or (scheme.loader == "v2" and at.kind not in COLUMN_KINDS):
         return copy_whole(all_of(parameter), tensor)
     size = linear.output_partition_sizes[index]
@@ -203,13 +205,6 @@ def _fused_shard(
     length, start = _packed(at, size, offset)
     into = all_of(parameter).narrow(at.output_dim, start, length)
     return copy_whole(into, cut(tensor, at.output_dim, 0, length))
-
-
-def _tensor_scale(parameter: Parameter, tensor: View, index: int) -> Copies:
-    """One scalar, that at `index`, of a parameter that holds one for each fused matrix."""
-    if index >= parameter.shape[0]:
-        raise Refused(f"index {index} is out of bounds for {parameter.name} of size {parameter.shape[0]}")
-    return copy_whole(all_of(parameter).narrow(0, index, 1), tensor.one_row())
 
 
 def _packed(at: Placement, size: int, offset: int) -> tuple[int, int]:
@@ -231,44 +226,17 @@ LINEAR_LOADERS: Final[Mapping[str, Callable[[Linear, Scheme, Parameter, View, Sh
 # Everything else
 
 
-def _default(parameter: Parameter, tensor: View) -> Copies:
-    if math.prod(parameter.shape) == 1 and math.prod(tensor.shape) == 1:
-        return (Copy(whole_of(parameter.shape), tensor.box),)
-    return copy_whole(all_of(parameter), tensor)
-
-
 def _exact(parameter: Parameter, tensor: View) -> Copies:
     return copy_whole(all_of(parameter), tensor)
 
 
 def _sharded(parameter: Parameter, tensor: View) -> Copies:
-    return _default(parameter, tensor.narrow(0, 0, parameter.shape[0]))
-
-
-def _vocabulary(parameter: Parameter, tensor: View) -> Copies:
-    """A row for each token, and zeros in the rows that pad the table."""
-    tokens = parameter.placement.tokens
-    if not tensor.shape or tensor.shape[0] != tokens:
-        raise Refused(f"the vocabulary has {tokens} tokens, the tensor's shape is {list(tensor.shape)}")
-    rows, taken = parameter.shape[0], min(tokens, parameter.shape[0])
-    tensor = tensor.narrow(0, 0, taken)
-    _broadcast(tensor.shape, (taken, *parameter.shape[1:]))
-    table = all_of(parameter)
-    copies = (Copy(table.narrow(0, 0, taken).box, tensor.box),)
-    if taken == rows:
-        return copies
-    return (*copies, Copy(table.narrow(0, taken, rows - taken).box, None))
-
-
-def _broadcast(shape: Shape, target: Shape) -> None:
-    trailing = target[len(target) - len(shape) :] if len(shape) <= len(target) else ()
-    if len(trailing) != len(shape) or any(a not in (1, b) for a, b in zip(shape, trailing, strict=True)):
-        raise Refused(f"a copy of the shape {list(shape)} does not fit {list(target)}")
+    return copy_plain(parameter, tensor.narrow(0, 0, parameter.shape[0]))
 
 
 OTHER_LOADERS: Final[Mapping[Kind, Callable[[Parameter, View], Copies]]] = {
-    Kind.PLAIN: _default,
+    Kind.PLAIN: copy_plain,
     Kind.EXACT: _exact,
     Kind.SHARDED: _sharded,
-    Kind.VOCABULARY: _vocabulary,
+    Kind.VOCABULARY: copy_vocabulary,
 }

@@ -7,24 +7,25 @@ Source: vLLM 0.33.0 `model_executor/layers/linear.py` (the `weight_loader` and
 dtype: a tensor of another one is cast with a line in the log.
 """
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from dflash_audit.copying import NEVER_COPIED, Copies, Shape, View, all_of, copy_whole
-from dflash_audit.loadplan import Copy, Shard, whole_of
+from dflash_audit.copying import (
+    COLUMN_KINDS,
+    NEVER_COPIED,
+    QKV,
+    ROW_KINDS,
+    Copies,
+    View,
+    all_of,
+    copy_plain,
+    copy_scalar,
+    copy_vocabulary,
+    copy_whole,
+)
+from dflash_audit.loadplan import Shard
 from dflash_audit.refusal import Refused
 from dflash_audit.tree import Kind, Linear, Module, Parameter, Placement, Scheme
-
-QKV: Final[Mapping[Shard, int]] = {"q": 0, "k": 1, "v": 2}
-
-COLUMN_KINDS: Final = frozenset(
-    (Kind.WEIGHT, Kind.PACKED, Kind.PACKED_COLUMN, Kind.CHANNEL_SCALE, Kind.GROUP_SCALE, Kind.BLOCK_SCALE)
-)
-"""Subclasses of `_ColumnvLLMParameter`."""
-
-ROW_KINDS: Final = frozenset((Kind.ROW, Kind.WEIGHT, Kind.PACKED, Kind.GROUP_SCALE, Kind.BLOCK_SCALE))
-"""Subclasses of `RowvLLMParameter`."""
 
 
 def place(module: Module, parameter: Parameter, tensor: View, shard: Shard | None) -> Copies:
@@ -108,7 +109,7 @@ def _fused(linear: Linear, scheme: Scheme, parameter: Parameter, tensor: View, s
         return _fused_shard(linear, scheme, parameter, tensor, _index(shard))
     at = parameter.placement
     if at.kind is Kind.TENSOR_SCALE:
-        scales = [_tensor_scale(parameter, tensor, index) for index in range(parameter.shape[0])]
+        scales = [copy_scalar(parameter, tensor, index) for index in range(parameter.shape[0])]
         return tuple(copy for copies in scales for copy in copies)
     if at.output_dim is None or at.kind not in COLUMN_KINDS:
         return _as_it_is(parameter, tensor)
@@ -144,7 +145,7 @@ def _block_rows(scheme: Scheme) -> int:
 def _fused_shard(linear: Linear, scheme: Scheme, parameter: Parameter, tensor: View, index: int) -> Copies:
     at = parameter.placement
     if at.kind is Kind.TENSOR_SCALE:
-        return _tensor_scale(parameter, tensor, index)
+        return copy_scalar(parameter, tensor, index)
     if at.output_dim is None or at.kind not in COLUMN_KINDS:
         return _as_it_is(parameter, tensor)
     size = linear.output_partition_sizes[index]
@@ -161,13 +162,6 @@ def _fused_shard(linear: Linear, scheme: Scheme, parameter: Parameter, tensor: V
 def _as_it_is(parameter: Parameter, tensor: View) -> Copies:
     """A parameter that knows no shards takes a tensor of its own shape, or one number."""
     return copy_whole(all_of(parameter), tensor.at_least_1d() if parameter.shape == (1,) else tensor)
-
-
-def _tensor_scale(parameter: Parameter, tensor: View, index: int) -> Copies:
-    """One scalar, that at `index`, of a parameter that holds one for each fused matrix."""
-    if index >= parameter.shape[0]:
-        raise Refused(f"index {index} is out of bounds for {parameter.name} of size {parameter.shape[0]}")
-    return copy_whole(all_of(parameter).narrow(0, index, 1), tensor.one_row())
 
 
 def _packed(at: Placement, size: int) -> int:
@@ -187,12 +181,6 @@ LINEAR_LOADERS: Final[Mapping[str, Callable[[Linear, Scheme, Parameter, View, Sh
 # Everything else
 
 
-def _default(parameter: Parameter, tensor: View) -> Copies:
-    if math.prod(parameter.shape) == 1 and math.prod(tensor.shape) == 1:
-        return (Copy(whole_of(parameter.shape), tensor.box),)
-    return copy_whole(all_of(parameter), tensor)
-
-
 def _exact(parameter: Parameter, tensor: View) -> Copies:
     return _as_it_is(parameter, tensor)
 
@@ -201,28 +189,9 @@ def _sharded(parameter: Parameter, tensor: View) -> Copies:
     return copy_whole(all_of(parameter), tensor.narrow(0, 0, parameter.shape[0]))
 
 
-def _vocabulary(parameter: Parameter, tensor: View) -> Copies:
-    """A row for each token, and zeros in the rows that pad the table."""
-    tokens = parameter.placement.tokens
-    if not tensor.shape or tensor.shape[0] != tokens:
-        raise Refused(f"the vocabulary has {tokens} tokens, the tensor's shape is {list(tensor.shape)}")
-    rows, taken = parameter.shape[0], min(tokens, parameter.shape[0])
-    tensor = tensor.narrow(0, 0, taken)
-    _check_broadcast(tensor.shape, (taken, *parameter.shape[1:]))
-    table = all_of(parameter)
-    copies = (Copy(table.narrow(0, 0, taken).box, tensor.box),)
-    return copies if taken == rows else (*copies, Copy(table.narrow(0, taken, rows - taken).box, None))
-
-
-def _check_broadcast(shape: Shape, target: Shape) -> None:
-    trailing = target[len(target) - len(shape) :] if len(shape) <= len(target) else ()
-    if len(trailing) != len(shape) or any(a not in (1, b) for a, b in zip(shape, trailing, strict=True)):
-        raise Refused(f"a copy of the shape {list(shape)} does not fit {list(target)}")
-
-
 OTHER_LOADERS: Final[Mapping[Kind, Callable[[Parameter, View], Copies]]] = {
-    Kind.PLAIN: _default,
+    Kind.PLAIN: copy_plain,
     Kind.EXACT: _exact,
     Kind.SHARDED: _sharded,
-    Kind.VOCABULARY: _vocabulary,
+    Kind.VOCABULARY: copy_vocabulary,
 }
