@@ -205,7 +205,7 @@ def fp8_linear(layer: Linear, weights: Fp8Weights) -> Scheme:
     elif weights.serialized and block is not None:
         if weights.activation != "dynamic":
             raise Refused(f"FP8 in blocks wants dynamic activations, not {weights.activation!r}")
-        parameters.append(_block_scales(layer, block, weights.mxfp8))
+        parameters.append(block_scales(layer, block, weights.mxfp8))
     return Scheme("Fp8LinearMethod", second_loader(layer), tuple(parameters), block)
 
 
@@ -277,7 +277,7 @@ def _check_partitions(layer: Linear, block: tuple[int, int]) -> None:
             )
 
 
-def _block_scales(layer: Linear, block: tuple[int, int], mxfp8: bool) -> Parameter:
+def block_scales(layer: Linear, block: tuple[int, int], mxfp8: bool = False) -> Parameter:
     """One scale for each block, as in MXFP8 with an exponent alone for a scale."""
     rows, columns = block
     shape = (

@@ -154,3 +154,16 @@ def _check(args: QuantizationArgs, field: str) -> None:
         raise Refused(f"{field}: strategy {args.strategy} cannot be dynamic")
     if args.dynamic == "local" and args.strategy != "tensor_group":
         raise Refused(f"{field}: dynamic local needs strategy tensor_group")
+
+
+def int8_both(weights: QuantizationArgs, activations: QuantizationArgs) -> bool:
+    """Eight bits on both sides: static per tensor, or dynamic per token; types go unread."""
+    fits = (
+        weights.num_bits == activations.num_bits == 8
+        and weights.strategy in ("tensor", "channel")
+        and weights.symmetric
+        and not weights.dynamic
+    )
+    static = activations.strategy == "tensor" and not activations.dynamic
+    dynamic = activations.strategy == "token" and bool(activations.dynamic)
+    return fits and (static or dynamic)

@@ -11,7 +11,7 @@ from typing import Any, Final
 from dflash_audit.match import exact_or_regex, suffix_or_regex
 from dflash_audit.quantization import lax
 from dflash_audit.quantization.compressed_tensors import schemes
-from dflash_audit.quantization.compressed_tensors.args import QuantizationArgs
+from dflash_audit.quantization.compressed_tensors.args import QuantizationArgs, int8_both
 from dflash_audit.quantization.compressed_tensors.args import read as read_args
 from dflash_audit.quantization.config import Surroundings
 from dflash_audit.quantization.fp8 import entries
@@ -187,7 +187,7 @@ class CompressedTensors:
             return "CompressedTensorsW8A16Fp8", schemes.w8a16_fp8(layer, weights, static)
         if _fp8_weights(weights):
             return "CompressedTensorsW8A16Fp8", schemes.w8a16_fp8(layer, weights, static)
-        if activations is not None and _int8_both(weights, activations):
+        if activations is not None and int8_both(weights, activations):
             return "CompressedTensorsW8A8Int8", schemes.w8a8_int8(layer, weights, activations, static)
         return None
 
@@ -346,16 +346,3 @@ def _fp8_weights(weights: QuantizationArgs) -> bool:
         and not weights.dynamic
         and weights.strategy in ("tensor", "channel")
     )
-
-
-def _int8_both(weights: QuantizationArgs, activations: QuantizationArgs) -> bool:
-    """Eight bits on both sides: static per tensor, or dynamic per token; types go unread."""
-    fits = (
-        weights.num_bits == activations.num_bits == 8
-        and weights.strategy in ("tensor", "channel")
-        and weights.symmetric
-        and not weights.dynamic
-    )
-    static = activations.strategy == "tensor" and not activations.dynamic
-    dynamic = activations.strategy == "token" and bool(activations.dynamic)
-    return fits and (static or dynamic)

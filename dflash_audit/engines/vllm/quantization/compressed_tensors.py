@@ -14,7 +14,7 @@ from dflash_audit.engines.vllm.quantization.config import QuantConfig, Surroundi
 from dflash_audit.engines.vllm.quantization.dense import dense_linear
 from dflash_audit.match import exact_or_regex
 from dflash_audit.quantization.compressed_tensors import schemes
-from dflash_audit.quantization.compressed_tensors.args import QuantizationArgs
+from dflash_audit.quantization.compressed_tensors.args import QuantizationArgs, int8_both
 from dflash_audit.quantization.compressed_tensors.args import read as read_args
 from dflash_audit.quantization.fp8 import matrix, shard_scales
 from dflash_audit.refusal import NotModelled, Refused
@@ -191,7 +191,7 @@ class CompressedTensors:
         if activations is None:
             # The engine reads the activations' bits here.
             raise Refused(f"no compressed-tensors scheme was found for {layer.prefix}")
-        if _int8_both(weights, activations):
+        if int8_both(weights, activations):
             return "CompressedTensorsW8A8Int8", _int8(layer, weights, activations, static)
         return None
 
@@ -296,18 +296,6 @@ def _fp8_both(weights: QuantizationArgs, activations: QuantizationArgs) -> bool:
     if activations.type != "float" or not _fp8_weights(weights):
         return False
     return bool(activations.dynamic) or (activations.symmetric and activations.strategy == "tensor")
-
-
-def _int8_both(weights: QuantizationArgs, activations: QuantizationArgs) -> bool:
-    fits = (
-        weights.num_bits == activations.num_bits == 8
-        and weights.strategy in ("tensor", "channel")
-        and weights.symmetric
-        and not weights.dynamic
-    )
-    static = activations.strategy == "tensor" and not activations.dynamic
-    dynamic = activations.strategy == "token" and bool(activations.dynamic)
-    return fits and (static or dynamic)
 
 
 def _int8(

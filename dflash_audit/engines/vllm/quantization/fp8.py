@@ -10,10 +10,10 @@ from typing import Any
 
 from dflash_audit.engines.vllm.quantization.config import QuantConfig, Surroundings
 from dflash_audit.engines.vllm.quantization.dense import cache_scales, dense_linear
-from dflash_audit.quantization.fp8 import matrix, shard_scales
+from dflash_audit.quantization.fp8 import block_scales, matrix, shard_scales
 from dflash_audit.quantization.keys import optional, required
 from dflash_audit.refusal import Refused
-from dflash_audit.tree import Kind, Linear, Parameter, Placement, Scheme
+from dflash_audit.tree import Linear, Scheme
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Fp8:
             parameters.append(shard_scales("weight_scale", layer))
         else:
             _check_blocks(layer, self.block)
-            parameters.append(_block_scales(layer, self.block))
+            parameters.append(block_scales(layer, self.block))
         if self.static:
             parameters.append(shard_scales("input_scale", layer))
         return Scheme("Fp8LinearMethod", "v2", tuple(parameters), self.block)
@@ -100,15 +100,3 @@ def _check_blocks(layer: Linear, block: tuple[int, int]) -> None:
         for size in sizes:
             if size % rows:
                 raise Refused(f"{size} outputs a rank are no multiple of block_n {rows}")
-
-
-def _block_scales(layer: Linear, block: tuple[int, int]) -> Parameter:
-    rows, columns = block
-    shape = (
-        (layer.output_size_per_partition + rows - 1) // rows,
-        (layer.input_size_per_partition + columns - 1) // columns,
-    )
-    if min(shape) < 0:
-        raise Refused(f"weight_block_size {list(block)} gives {layer.prefix} scales of shape {shape}")
-    placement = Placement(Kind.BLOCK_SCALE, output_dim=0, input_dim=1)
-    return Parameter("weight_scale_inv", shape, "float32", placement)
