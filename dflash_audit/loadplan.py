@@ -9,7 +9,8 @@ from typing import Final, NamedTuple
 from dflash_audit.dtypes import DENSE_FLOATS
 from dflash_audit.refusal import Refusal
 from dflash_audit.sources.checkpoint import Tensor
-from dflash_audit.tree import Kind, Module, Parameter, Tree
+from dflash_audit.sources.tensors import as_tensors
+from dflash_audit.tree import Kind, Module, Modules, Parameter, Tree
 
 Shard = str | int
 
@@ -129,7 +130,7 @@ class LoadPlan:
     """
 
     slots: Mapping[str, Slot]
-    modules: Mapping[str, Module]
+    modules: Modules
     tensors: tuple[Tensor, ...]
     fills: dict[Tensor, list[Fill]] = field(default_factory=dict)
     refusals: list[Refusal] = field(default_factory=list)
@@ -206,4 +207,4 @@ def empty_plan(tree: Tree, whole: Tree, tensors: tuple[Tensor, ...]) -> LoadPlan
     slots = {
         name: Slot(name, module, parameter, numbers[name]) for name, module, parameter in tree.parameters()
     }
-    return LoadPlan(slots, tree.modules, tensors)
+    return LoadPlan(slots, tree.modules, as_tensors(tensors))

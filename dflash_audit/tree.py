@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
+from functools import cached_property
 from typing import Literal
 
 
@@ -138,11 +139,45 @@ class Module:
         return tuple(FUSED.get(self.name.rpartition(".")[2], {}).values())
 
 
+class Modules(dict[str, Module]):
+    """The modules of a draft by name, in the order in which it registers them."""
+
+    def owner(self, tensor: str) -> Module | None:
+        """The module that a tensor of this name on disk is for, once all are registered.
+
+        Fused ones go by the names of their shards too, and all with `model.` before them or without.
+        """
+        return self.owners.get(tensor.removeprefix("model.").rpartition(".")[0])
+
+    @cached_property
+    def owners(self) -> Mapping[str, Module]:
+        """Every name that a module goes by on disk, without a leading `model.` -> the module."""
+        names = {name for module in self for name in (module, *_shards_of(module))}
+        plain = names | {name.removeprefix("model.") for name in names}
+        found = ((name, self._meant(name)) for name in plain if name)
+        return {name: module for name, module in found if module is not None}
+
+    def _meant(self, plain: str) -> Module | None:
+        for name in (plain, f"model.{plain}"):
+            head, _, last = name.rpartition(".")
+            fused = FUSED_OF.get(last)
+            found = (self.get(f"{head}.{fused}") if fused else None) or self.get(name)
+            if found is not None:
+                return found
+        return None
+
+
+def _shards_of(module: str) -> list[str]:
+    """The names of the modules that are fused into one of this name."""
+    head, dot, last = module.rpartition(".")
+    return [f"{head}{dot}{shard}" for shard in FUSED.get(last, ())]
+
+
 @dataclass(slots=True)
 class Tree:
-    """Every module of a draft by name, in the order in which it registers them."""
+    """Every module of a draft."""
 
-    modules: dict[str, Module] = field(default_factory=dict)
+    modules: Modules = field(default_factory=Modules)
 
     def add(self, module: Module) -> None:
         self.modules[module.name] = module
@@ -163,3 +198,6 @@ FUSED: Mapping[str, Mapping[str, str | int]] = {
 
 Source: SGLang 0.5.23 `srt/models/dflash.py`, `load_weights`.
 """
+
+FUSED_OF: Mapping[str, str] = {shard: fused for fused, shards in FUSED.items() for shard in shards}
+"""Name of a shard -> that of the module it is fused into."""

@@ -19,7 +19,7 @@ from dflash_audit.diagnosis.ignore_lists import (
     place_of,
     with_list,
 )
-from dflash_audit.diagnosis.stored import State, disagreements, faults, state_of, stored_in, stored_modules
+from dflash_audit.diagnosis.stored import State, built_otherwise, faults, state_of, stored_in, stored_modules
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.engines import LIVE, engine
 from dflash_audit.fold import title
@@ -200,7 +200,7 @@ def _otherwise(run: EngineRun) -> str:
     """What an engine builds otherwise than it is stored, under the best list."""
     if run.plan is None:
         return run.refusal.reason.rstrip(".") if run.refusal else "it is not replayed"
-    odd = disagreements(run.plan.modules, run.plan.tensors)
+    odd = built_otherwise(run)
     for state, built in BUILT_OTHERWISE.items():
         modules = [name for name, found in odd.items() if found is state]
         if modules:

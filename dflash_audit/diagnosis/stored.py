@@ -4,12 +4,14 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from dflash_audit.drops import excuse, owner
+from dflash_audit.drops import excuses
 from dflash_audit.dtypes import DENSE_FLOATS, TORCH
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.loadplan import LoadPlan
+from dflash_audit.once import once
 from dflash_audit.sources.checkpoint import Tensor
-from dflash_audit.tree import Module
+from dflash_audit.sources.tensors import Tensors, as_tensors
+from dflash_audit.tree import Module, Modules
 
 WEIGHTS: Final = ("weight", "weight_packed", "qweight")
 """Names of the tensor that holds a weight's numbers; the last two are never a dense one's."""
@@ -55,6 +57,11 @@ class Stored(NamedTuple):
 
 def stored_modules(tensors: Iterable[Tensor]) -> Mapping[str, Stored]:
     """Name on disk -> module, in the order of the tensors."""
+    return _stored(as_tensors(tensors))
+
+
+@once
+def _stored(tensors: Tensors) -> Mapping[str, Stored]:
     leaves: dict[str, dict[str, Tensor]] = {}
     for tensor in tensors:
         module, _, leaf = tensor.name.removeprefix("model.").rpartition(".")
@@ -62,11 +69,11 @@ def stored_modules(tensors: Iterable[Tensor]) -> Mapping[str, Stored]:
     return {name: Stored(name, own) for name, own in leaves.items()}
 
 
-def stored_in(modules: Mapping[str, Module], tensors: Iterable[Tensor]) -> Mapping[str, list[Stored]]:
+def stored_in(modules: Modules, tensors: Iterable[Tensor]) -> Mapping[str, list[Stored]]:
     """Built linear -> what is stored for it: its shards, or itself."""
     found: dict[str, list[Stored]] = {}
     for stored in stored_modules(tensors).values():
-        module = owner(modules, f"{stored.name}.weight")
+        module = modules.owner(f"{stored.name}.weight")
         if module is not None and is_linear(module) and stored.weight is not None:
             found.setdefault(module.name, []).append(stored)
     return found
@@ -88,7 +95,7 @@ def takes_dense(module: Module) -> bool:
     return any(p.name == "weight" and p.dtype in DENSE_FLOATS for p in module.parameters)
 
 
-def disagreements(modules: Mapping[str, Module], tensors: Iterable[Tensor]) -> Mapping[str, State]:
+def disagreements(modules: Modules, tensors: Iterable[Tensor]) -> Mapping[str, State]:
     """Built linear -> how it is stored, where it is built otherwise."""
     found = {}
     for name, parts in stored_in(modules, tensors).items():
@@ -98,23 +105,27 @@ def disagreements(modules: Mapping[str, Module], tensors: Iterable[Tensor]) -> M
     return found
 
 
+@once
+def built_otherwise(run: EngineRun) -> Mapping[str, State]:
+    """The disagreements of what an engine builds with what it loads; none where it loads nothing."""
+    return {} if run.plan is None else disagreements(run.plan.modules, run.plan.tensors)
+
+
 NOT_BUILT: Final = 1_000_000
 """More than any draft that is built can have wrong."""
 
 
+@once
 def faults(run: EngineRun) -> int:
     """How many linears an engine builds otherwise than they are stored, and tensors of linears it loses."""
     if run.plan is None:
         return NOT_BUILT
-    return len(disagreements(run.plan.modules, run.plan.tensors)) + sum(
-        _lost(run, run.plan, tensor) for tensor in run.plan.tensors
-    )
+    owners = ((tensor, run.plan.modules.owner(tensor.name)) for tensor in run.plan.tensors)
+    of_linears = (tensor for tensor, module in owners if module is not None and is_linear(module))
+    return len(built_otherwise(run)) + sum(_lost(run, run.plan, tensor) for tensor in of_linears)
 
 
 def _lost(run: EngineRun, plan: LoadPlan, tensor: Tensor) -> bool:
-    """Whether a tensor of a linear goes nowhere, or loses its meaning on the way."""
-    module = owner(plan.modules, tensor.name)
-    if module is None or not is_linear(module):
-        return False
-    fills = plan.fills.get(tensor, [])
-    return any(fill.lossy for fill in fills) or (not fills and excuse(run, tensor) is None)
+    """Whether a tensor goes nowhere, or loses its meaning on the way."""
+    lossy = any(fill.lossy for fill in plan.fills.get(tensor, ()))
+    return lossy or excuses(run).get(tensor, "it is loaded") is None

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dflash_audit import __version__
-from dflash_audit.drops import excuse
+from dflash_audit.drops import excuses
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.errors import Unreadable
 from dflash_audit.finding import FailOn, Finding
@@ -182,7 +182,7 @@ def _parameters(run: EngineRun) -> list[dict[str, Any]]:
 
 def _tensor(run: EngineRun, plan: LoadPlan, tensor: Tensor) -> dict[str, Any]:
     fills = plan.fills.get(tensor, [])
-    outcome = "loaded" if fills else "ignored" if excuse(run, tensor) else "dropped"
+    outcome = "loaded" if fills else "ignored" if excuses(run)[tensor] else "dropped"
     casts = [{"to": fill.cast_to, "lossy": fill.lossy} for fill in fills if fill.cast_to]
     return {
         "name": tensor.name,

@@ -26,26 +26,43 @@ disk. If the draft has no such module, restore the config key that builds it (`c
 `attention_bias`, another class), or remove the tensor.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from dflash_audit.drops import dropped, owner
+from dflash_audit.drops import dropped
 from dflash_audit.dtypes import DENSE_FLOATS, TORCH
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
 from dflash_audit.fold import pattern, title
+from dflash_audit.once import once
 from dflash_audit.sources.checkpoint import Tensor
 from dflash_audit.tree import Module
 
 
 def find(run: EngineRun) -> Iterator[Finding]:
     """One finding for what is dropped of one kind of module, in all layers."""
-    groups: dict[str, list[Tensor]] = {}
+    for group in _groups(run):
+        yield _finding(run, [tensor for tensor, _ in group], group[0][1])
+
+
+def mends(run: EngineRun) -> Mapping[str, str]:
+    """Module -> the mend of what is dropped of it, which fills it too."""
+    hints = ((group, _hint(*group[0])) for group in _groups(run))
+    return {module.name: hint for group, hint in hints for _, module in group if module is not None}
+
+
+Dropped = tuple[Tensor, Module | None]
+"""A tensor that is dropped, and the module that it is for."""
+
+
+@once
+def _groups(run: EngineRun) -> list[list[Dropped]]:
+    """What is dropped, by kinds of modules."""
+    groups: dict[str, list[Dropped]] = {}
     for tensor in dropped(run):
-        module = _module(run, tensor)
+        module = run.tree.modules.owner(tensor.name) if run.tree else None
         of = tensor.name.rpartition(".")[0] if module is None else module.name
-        groups.setdefault(pattern(of), []).append(tensor)
-    for tensors in groups.values():
-        yield _finding(run, tensors, _module(run, tensors[0]))
+        groups.setdefault(pattern(of), []).append((tensor, module))
+    return [*groups.values()]
 
 
 def _finding(run: EngineRun, tensors: list[Tensor], module: Module | None) -> Finding:
@@ -61,10 +78,6 @@ def _finding(run: EngineRun, tensors: list[Tensor], module: Module | None) -> Fi
         hint=_hint(tensors[0], module),
         subjects=names,
     )
-
-
-def _module(run: EngineRun, tensor: Tensor) -> Module | None:
-    return owner(run.tree.modules, tensor.name) if run.tree else None
 
 
 def _why(run: EngineRun, module: Module | None) -> str:

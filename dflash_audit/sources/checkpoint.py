@@ -21,8 +21,7 @@ MAX_NESTING: Final = 100
 """Deepest JSON of a config. Python copies and prints some 300 levels before it gives up; a config has ten."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tensor:
+class Tensor(NamedTuple):
     """One tensor of a weight file: `dtype` as the header spells it, `shape` in numbers."""
 
     name: str

@@ -5,6 +5,7 @@ from typing import Final, Protocol
 
 from dflash_audit.errors import Unreadable
 from dflash_audit.sources.checkpoint import CONFIG, Checkpoint, File, JsonFiles, Origin, Tensor, parse_config
+from dflash_audit.sources.tensors import Tensors
 from dflash_audit.sources.weight_files import (
     INDEX,
     WEIGHTS,
@@ -63,7 +64,7 @@ def read_folder(folder: Folder, only: str | None = None) -> Checkpoint:
         folder.origin,
         config,
         _json_files(folder, content),
-        tensors=tuple(tensor for file in files for tensor in _tensors(file)),
+        tensors=Tensors(tensor for file in files for tensor in _tensors(file)),
         files=tuple(File(f.name, f.size, len(f.header.layout)) for f in files),
         header_bytes=sum(f.bytes_read for f in files),
         names=tuple(folder.names),
