@@ -30,7 +30,7 @@ Judge = Callable[[EngineRun], Iterable[Finding]]
 def with_spelling(findings: Sequence[Finding], facts: Facts, judge: Judge) -> list[Finding]:
     """The findings, where those that are gone under the spelled list say that list for a hint.
 
-    `judge` gives an engine's findings on a replay with that list.
+    `judge` gives what the rules of `MENDED` find on an engine's replay with that list.
     """
     if not any(finding.rule in MENDED for finding in findings):
         return [*findings]

@@ -6,7 +6,7 @@ its layers up, and handed out only after the engines were replayed with it.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from dflash_audit.diagnosis.ignore_lists import (
@@ -25,6 +25,7 @@ from dflash_audit.engines import LIVE, engine
 from dflash_audit.fold import title
 from dflash_audit.quantization.config import QuantConfig
 from dflash_audit.sources.checkpoint import Checkpoint
+from dflash_audit.sources.tensors import Tensors
 
 MOST_TRIED: Final = 60
 """So many changes of a list are each tried without the others, which is a replay of every engine."""
@@ -47,7 +48,10 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What is spelled: the draft, under which conditions it is replayed, on which engines, and its list."""
+    """What is spelled: the draft, under which conditions it is replayed, on which engines, and its list.
+
+    Of the checkpoint only what may be at fault is looked at.
+    """
 
     checkpoint: Checkpoint
     conditions: Conditions
@@ -122,7 +126,8 @@ def spelled(checkpoint: Checkpoint, runs: Sequence[EngineRun], conditions: Condi
         return None
     engines = tuple(run.engine for run in judged)
     draft = Draft(checkpoint, conditions, engines, place, DIALECTS[failing.quantization])
-    names = [found for run in draft.replay(draft.dialect.everything) if (found := _names(draft, run))]
+    draft, bare = _narrowed(draft, judged)
+    names = [found for run in bare if (found := _names(draft, run))]
     targets = (False, True) if _one_group(config_at(checkpoint, place)) else (False,)
     candidates = [_candidate(draft, names, all_linear) for all_linear in targets]
     best = min(candidates, key=lambda spelling: _faults(spelling.runs))
@@ -134,7 +139,30 @@ def spelled(checkpoint: Checkpoint, runs: Sequence[EngineRun], conditions: Condi
         return None
     fewest = _fewest(draft, best)
     # A list that is no list is mended by writing it anew, which its refusal tells.
-    return fewest if fewest.added or fewest.removed or fewest.all_linear else None
+    return _on_all(draft, fewest) if fewest.added or fewest.removed or fewest.all_linear else None
+
+
+def _narrowed(draft: Draft, judged: Sequence[EngineRun]) -> tuple[Draft, list[EngineRun]]:
+    """The draft with those tensors alone that some engine has a module for, and its builds left dense.
+
+    No list makes a fault of another tensor, of which there may be a whole target. Where an
+    engine builds nothing, nothing tells what it has modules for, and all are looked at.
+    """
+    unloaded = replace(draft, checkpoint=replace(draft.checkpoint, looked_at=()))
+    bare = unloaded.replay(draft.dialect.everything)
+    trees = {run.engine: run.tree.modules for run in (*judged, *bare) if run.tree is not None}
+    if len(trees) < len(draft.engines):
+        return draft, bare
+    own = (t for t in draft.checkpoint.tensors if any(tree.owner(t.name) for tree in trees.values()))
+    return replace(draft, checkpoint=replace(draft.checkpoint, looked_at=Tensors(own))), bare
+
+
+def _on_all(draft: Draft, spelling: Spelling) -> Spelling:
+    """The list replayed on all tensors."""
+    whole = replace(draft, checkpoint=replace(draft.checkpoint, looked_at=None))
+    if len(draft.checkpoint.to_load) == len(whole.checkpoint.to_load):
+        return spelling
+    return replace(spelling, runs=tuple(whole.replay(spelling.entries, spelling.all_linear)))
 
 
 def _faults(runs: Iterable[EngineRun]) -> int:
@@ -151,7 +179,7 @@ def _names(draft: Draft, run: EngineRun) -> Names | None:
     if run.tree is None or run.quant_config is None:
         return None
     names: dict[State, dict[str, None]] = {state: {} for state in State}
-    for name, parts in stored_in(run.tree.modules, draft.checkpoint.tensors).items():
+    for name, parts in stored_in(run.tree.modules, draft.checkpoint.to_load).items():
         prefix, state = run.tree.modules[name].prefix, state_of(parts)
         if prefix is not None and state is not None:
             names[state].update(dict.fromkeys(run.quant_config.names_looked_up(prefix)))

@@ -28,6 +28,7 @@ name the layers as every engine does: fused and by shard, under any prefix.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dflash_audit.diagnosis.ignore_lists import DIALECTS, pattern, place_of, with_list
@@ -84,7 +85,8 @@ def _tree(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Mod
     place = place_of(checkpoint, run.quantization)
     if place is None or run.quantization is None:
         return Modules()
-    bare = with_list(checkpoint, place, DIALECTS[run.quantization].everything, all_linear=False)
+    unloaded = replace(checkpoint, looked_at=())
+    bare = with_list(unloaded, place, DIALECTS[run.quantization].everything, all_linear=False)
     tree = engine(run.engine).replay(bare, conditions).tree
     return tree.modules if tree else Modules()
 

@@ -113,7 +113,8 @@ class Checkpoint:
 
     `tensors` stand in the order in which the engine reads them; a name in two
     files is there twice. `names` are all names at the top level, sorted; a
-    folder's ends in a slash. `remarks` are oddities that an engine takes.
+    folder's ends in a slash. `remarks` are oddities that an engine takes. `looked_at`
+    are the tensors whose load is replayed, None for all of them: a what-if may turn on few.
     """
 
     origin: Origin
@@ -124,6 +125,12 @@ class Checkpoint:
     header_bytes: int
     names: tuple[str, ...] = ()
     remarks: tuple[Remark, ...] = ()
+    looked_at: tuple[Tensor, ...] | None = None
+
+    @property
+    def to_load(self) -> tuple[Tensor, ...]:
+        """The tensors whose load is replayed, in the engine's order."""
+        return self.tensors if self.looked_at is None else self.looked_at
 
     @property
     def kind(self) -> Literal["local", "hub"]:
