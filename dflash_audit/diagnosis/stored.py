@@ -62,18 +62,23 @@ def stored_modules(tensors: Iterable[Tensor]) -> Mapping[str, Stored]:
 
 @once
 def _stored(tensors: Tensors) -> Mapping[str, Stored]:
-    leaves: dict[str, dict[str, Tensor]] = {}
+    modules = _by_module(tensors).items()
+    return {name: Stored(name, {t.name.rpartition(".")[2]: t for t in own}) for name, own in modules}
+
+
+@once
+def _by_module(tensors: Tensors) -> Mapping[str, list[Tensor]]:
+    found: dict[str, list[Tensor]] = {}
     for tensor in tensors:
-        module, _, leaf = tensor.name.removeprefix("model.").rpartition(".")
-        leaves.setdefault(module, {})[leaf] = tensor
-    return {name: Stored(name, own) for name, own in leaves.items()}
+        found.setdefault(tensor.name.removeprefix("model.").rpartition(".")[0], []).append(tensor)
+    return found
 
 
 def stored_in(modules: Modules, tensors: Iterable[Tensor]) -> Mapping[str, list[Stored]]:
     """Built linear -> what is stored for it: its shards, or itself."""
     found: dict[str, list[Stored]] = {}
     for stored in stored_modules(tensors).values():
-        module = modules.owner(f"{stored.name}.weight")
+        module = modules.owners.get(stored.name.removeprefix("model."))
         if module is not None and is_linear(module) and stored.weight is not None:
             found.setdefault(module.name, []).append(stored)
     return found
@@ -120,8 +125,9 @@ def faults(run: EngineRun) -> int:
     """How many linears an engine builds otherwise than they are stored, and tensors of linears it loses."""
     if run.plan is None:
         return NOT_BUILT
-    owners = ((tensor, run.plan.modules.owner(tensor.name)) for tensor in run.plan.tensors)
-    of_linears = (tensor for tensor, module in owners if module is not None and is_linear(module))
+    linears = {name for name, module in run.plan.modules.owners.items() if is_linear(module)}
+    on_disk = _by_module(as_tensors(run.plan.tensors)).items()
+    of_linears = (tensor for name, tensors in on_disk if name in linears for tensor in tensors)
     return len(built_otherwise(run)) + sum(_lost(run, run.plan, tensor) for tensor in of_linears)
 
 

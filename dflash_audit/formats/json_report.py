@@ -1,6 +1,6 @@
 """The report as JSON, version 1: a contract that other programs read. Keys are only ever added."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,7 +11,7 @@ from dflash_audit.errors import Unreadable
 from dflash_audit.finding import FailOn, Finding
 from dflash_audit.formats.json_text import json_text
 from dflash_audit.formats.screen import Screen
-from dflash_audit.loadplan import LoadPlan
+from dflash_audit.loadplan import Fill, LoadPlan
 from dflash_audit.report import Report
 from dflash_audit.sources.checkpoint import Checkpoint, Tensor
 
@@ -156,7 +156,7 @@ def _engine(report: Report, run: EngineRun) -> dict[str, Any]:
         "quantization": run.quantization,
         "refusal": refusal and {"stage": refusal.stage, "reason": refusal.reason, "tensor": refusal.tensor},
         "parameters": _parameters(run),
-        "tensors": [_tensor(run, run.plan, tensor) for tensor in run.plan.tensors] if run.plan else [],
+        "tensors": _tensors(run, run.plan) if run.plan else [],
         "resized": _resized(run.plan) if run.plan else [],
         "version": run.version,
         "verdicts": [{"tp": tp, "verdict": each} for tp, each in report.verdicts(run).items()],
@@ -180,9 +180,13 @@ def _parameters(run: EngineRun) -> list[dict[str, Any]]:
     ]
 
 
-def _tensor(run: EngineRun, plan: LoadPlan, tensor: Tensor) -> dict[str, Any]:
-    fills = plan.fills.get(tensor, [])
-    outcome = "loaded" if fills else "ignored" if excuses(run)[tensor] else "dropped"
+def _tensors(run: EngineRun, plan: LoadPlan) -> list[dict[str, Any]]:
+    reasons = excuses(run)
+    return [_tensor(tensor, plan.fills.get(tensor, ()), reasons.get(tensor)) for tensor in plan.tensors]
+
+
+def _tensor(tensor: Tensor, fills: Sequence[Fill], excuse: str | None) -> dict[str, Any]:
+    outcome = "loaded" if fills else "ignored" if excuse else "dropped"
     casts = [{"to": fill.cast_to, "lossy": fill.lossy} for fill in fills if fill.cast_to]
     return {
         "name": tensor.name,

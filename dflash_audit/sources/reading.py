@@ -86,7 +86,7 @@ def _read_weights(folder: Folder, weight_map: WeightMap | None, only: str | None
     # A glob tells no folder from a file.
     globbed = [name.removesuffix("/") for name in folder.names]
     names = [only] if only else engine_files(globbed, weight_map, folder.name)
-    missing = sorted({name for name in (weight_map or {}).values() if not folder.holds(name)})
+    missing = sorted(name for name in set((weight_map or {}).values()) if not folder.holds(name))
     if not names and not missing:
         raise Unreadable("no-safetensors", folder.name, f"{INDEX} names none of its {WEIGHTS} files")
     files = dict(zip(names, folder.read_headers(names), strict=True))
