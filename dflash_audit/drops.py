@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.kinds import Kind, kind_of_each
+from dflash_audit.loadplan import LoadPlan
 from dflash_audit.once import once
 from dflash_audit.sources.checkpoint import Tensor
 from dflash_audit.sources.tensors import as_tensors
@@ -65,20 +66,22 @@ of `model_executor/layers/quantization/base_config.py`."""
 
 
 @once
-def excuses(run: EngineRun) -> Mapping[Tensor, str | None]:
-    """Every tensor that goes nowhere -> why it may, None where it may not."""
+def excuses(run: EngineRun) -> Mapping[Tensor, str]:
+    """Tensor that goes nowhere, and may -> why."""
     if run.plan is None:
         return {}
     tensors = as_tensors(run.plan.tensors)
     rows: dict[Kind, list[Excuse]] = {}
-    found: dict[Tensor, str | None] = {}
+    found: dict[Tensor, str] = {}
     for tensor, kind in zip(tensors, kind_of_each(tensors), strict=True):
         if tensor in run.plan.fills:
             continue
         if kind not in rows:
             rows[kind] = [row for row in EXCUSES if row.pattern.fullmatch(tensor.name) and _holds(row, run)]
-        holding = (row for row in rows[kind] if not row.of_module or _has_module(run, tensor))
-        found[tensor] = next((row.reason for row in holding), None)
+        for row in rows[kind]:
+            if not row.of_module or _has_module(run, tensor):
+                found[tensor] = row.reason
+                break
     return found
 
 
@@ -94,20 +97,22 @@ def _has_module(run: EngineRun, tensor: Tensor) -> bool:
 @once
 def dropped(run: EngineRun) -> tuple[Tensor, ...]:
     """Tensors that go nowhere and that nothing excuses, those left out that the load refuses."""
-    return tuple(tensor for tensor, reason in _lost(run) if reason is None)
+    found = excuses(run)
+    return tuple(tensor for tensor in _lost(run.plan) if tensor not in found)
 
 
 def ignored(run: EngineRun) -> Iterator[tuple[Tensor, str]]:
     """Tensors that go nowhere with an excuse, and that."""
-    for tensor, reason in _lost(run):
-        if reason is not None:
-            yield tensor, reason
-
-
-def _lost(run: EngineRun) -> Iterator[tuple[Tensor, str | None]]:
-    if run.plan is None:
-        return
-    found, refused = excuses(run), {refusal.tensor for refusal in run.plan.refusals}
-    for tensor in run.plan.tensors:
-        if tensor in found and tensor.name not in refused:
+    found = excuses(run)
+    for tensor in _lost(run.plan) if found else ():
+        if tensor in found:
             yield tensor, found[tensor]
+
+
+def _lost(plan: LoadPlan | None) -> Iterator[Tensor]:
+    if plan is None:
+        return
+    refused = {refusal.tensor for refusal in plan.refusals}
+    for tensor in plan.tensors:
+        if tensor not in plan.fills and tensor.name not in refused:
+            yield tensor

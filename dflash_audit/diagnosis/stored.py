@@ -31,19 +31,28 @@ class State(StrEnum):
 class Stored(NamedTuple):
     """One module of a checkpoint by its name there, without a leading `model.`.
 
-    `leaves` are its tensors by their own name: `weight`, `weight_scale`, ….
+    `tensors` are all of it, in the engine's order.
     """
 
     name: str
-    leaves: Mapping[str, Tensor]
+    tensors: tuple[Tensor, ...]
+
+    @property
+    def leaves(self) -> Mapping[str, Tensor]:
+        """Its tensors by their own name: `weight`, `weight_scale`, …."""
+        return {tensor.name.rpartition(".")[2]: tensor for tensor in self.tensors}
 
     @property
     def weight(self) -> Tensor | None:
-        return next((self.leaves[leaf] for leaf in WEIGHTS if leaf in self.leaves), None)
+        return self._first(WEIGHTS)
 
     @property
     def scale(self) -> Tensor | None:
-        return next((self.leaves[leaf] for leaf in SCALES if leaf in self.leaves), None)
+        return self._first(SCALES)
+
+    def _first(self, names: Iterable[str]) -> Tensor | None:
+        leaves = self.leaves
+        return next((leaves[name] for name in names if name in leaves), None)
 
     @property
     def state(self) -> State | None:
@@ -51,7 +60,7 @@ class Stored(NamedTuple):
         weight = self.weight
         if weight is None:
             return None
-        dense = "weight" in self.leaves and TORCH.get(weight.dtype) in DENSE_FLOATS
+        dense = weight.name.rpartition(".")[2] == "weight" and TORCH.get(weight.dtype) in DENSE_FLOATS
         return State.DENSE if dense else State.QUANTIZED
 
 
@@ -62,16 +71,10 @@ def stored_modules(tensors: Iterable[Tensor]) -> Mapping[str, Stored]:
 
 @once
 def _stored(tensors: Tensors) -> Mapping[str, Stored]:
-    modules = _by_module(tensors).items()
-    return {name: Stored(name, {t.name.rpartition(".")[2]: t for t in own}) for name, own in modules}
-
-
-@once
-def _by_module(tensors: Tensors) -> Mapping[str, list[Tensor]]:
     found: dict[str, list[Tensor]] = {}
     for tensor in tensors:
         found.setdefault(tensor.name.removeprefix("model.").rpartition(".")[0], []).append(tensor)
-    return found
+    return {name: Stored(name, tuple(own)) for name, own in found.items()}
 
 
 def stored_in(modules: Modules, tensors: Iterable[Tensor]) -> Mapping[str, list[Stored]]:
@@ -126,12 +129,12 @@ def faults(run: EngineRun) -> int:
     if run.plan is None:
         return NOT_BUILT
     linears = {name for name, module in run.plan.modules.owners.items() if is_linear(module)}
-    on_disk = _by_module(as_tensors(run.plan.tensors)).items()
-    of_linears = (tensor for name, tensors in on_disk if name in linears for tensor in tensors)
+    on_disk = (stored for stored in stored_modules(run.plan.tensors).values() if stored.name in linears)
+    of_linears = (tensor for stored in on_disk for tensor in stored.tensors)
     return len(built_otherwise(run)) + sum(_lost(run, run.plan, tensor) for tensor in of_linears)
 
 
 def _lost(run: EngineRun, plan: LoadPlan, tensor: Tensor) -> bool:
     """Whether a tensor goes nowhere, or loses its meaning on the way."""
     lossy = any(fill.lossy for fill in plan.fills.get(tensor, ()))
-    return lossy or excuses(run).get(tensor, "it is loaded") is None
+    return lossy or (tensor not in plan.fills and tensor not in excuses(run))

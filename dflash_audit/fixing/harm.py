@@ -20,7 +20,7 @@ def harm(run: EngineRun) -> frozenset[str]:
     plan = run.plan
     if plan is None:
         return frozenset()
-    lost = {f"drops {tensor.name}" for tensor, reason in excuses(run).items() if reason is None}
+    lost = {f"drops {t.name}" for t in plan.tensors if t not in plan.fills and t not in excuses(run)}
     missing = {f"leaves {name} unfilled" for name in plan.missing()}
     resized = {f"resizes {name}" for found in finder("resized-parameter")(run) for name in found.subjects}
     lossy = {

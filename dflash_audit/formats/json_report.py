@@ -1,6 +1,6 @@
 """The report as JSON, version 1: a contract that other programs read. Keys are only ever added."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -8,7 +8,7 @@ from dflash_audit import __version__
 from dflash_audit.drops import excuses
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.errors import Unreadable
-from dflash_audit.finding import FailOn, Finding
+from dflash_audit.finding import FailOn, Finding, Skip
 from dflash_audit.formats.json_text import json_text
 from dflash_audit.formats.screen import Screen
 from dflash_audit.loadplan import Fill, LoadPlan
@@ -24,7 +24,15 @@ SCHEMA_VERSION: Final = 1
 def render(report: Report, screen: Screen) -> str:
     """One JSON object, on one line, whatever the screen."""
     del screen
-    return json_text(document(report))
+    members = (f"{json_text(key)}:{_written(value)}" for key, value in _members(report))
+    return "{" + ",".join(members) + "}"
+
+
+def _written(value: Any) -> str:
+    """A value as JSON; what comes one after another is written so, for each may be large."""
+    if isinstance(value, Iterator):
+        return "[" + ",".join(map(json_text, value)) + "]"
+    return json_text(value)
 
 
 def schema() -> str:
@@ -34,30 +42,37 @@ def schema() -> str:
 
 def document(report: Report) -> dict[str, Any]:
     """The report's object; see the contract for its keys."""
+    return {key: [*value] if isinstance(value, Iterator) else value for key, value in _members(report)}
+
+
+def _members(report: Report) -> Iterator[tuple[str, Any]]:
     config = _config(report)  # first: it may read a file, which counts in the source's bytes
+    yield "schema_version", SCHEMA_VERSION
+    yield "tool", {"name": "dflash-audit", "version": __version__}
+    yield "source", _source(report)
+    yield "config", config
+    yield "conditions", _conditions(report)
+    yield "target", _target(report.conditions.target)
+    yield "engines", (_engine(report, run) for run in report.runs)
+    yield "findings", (finding_document(finding) for finding in report.findings)
+    yield "skips", [_skip(report, skip) for skip in report.skips]
+    yield "warmup", _warmups(report)
+    yield "error", report.error and {"kind": report.error.kind, "message": report.error.message}
+    yield "summary", _summary(report)
+
+
+def _skip(report: Report, skip: Skip) -> dict[str, Any]:
+    return {"rule": skip.rule, "reason": skip.reason, "failing": skip in report.failing_skips}
+
+
+def _summary(report: Report) -> dict[str, Any]:
     return {
-        "schema_version": SCHEMA_VERSION,
-        "tool": {"name": "dflash-audit", "version": __version__},
-        "source": _source(report),
-        "config": config,
-        "conditions": _conditions(report),
-        "target": _target(report.conditions.target),
-        "engines": [_engine(report, run) for run in report.runs],
-        "findings": [finding_document(finding) for finding in report.findings],
-        "skips": [
-            {"rule": skip.rule, "reason": skip.reason, "failing": skip in report.failing_skips}
-            for skip in report.skips
-        ],
-        "warmup": _warmups(report),
-        "error": report.error and {"kind": report.error.kind, "message": report.error.message},
-        "summary": {
-            "errors": report.counts["error"],
-            "warnings": report.counts["warning"],
-            "notes": report.counts["note"],
-            "exit_code": report.exit_code,
-            "known": report.waived("known"),
-            "ignored": report.waived("ignored"),
-        },
+        "errors": report.counts["error"],
+        "warnings": report.counts["warning"],
+        "notes": report.counts["note"],
+        "exit_code": report.exit_code,
+        "known": report.waived("known"),
+        "ignored": report.waived("ignored"),
     }
 
 

@@ -40,29 +40,30 @@ from dflash_audit.tree import Module
 
 def find(run: EngineRun) -> Iterator[Finding]:
     """One finding for what is dropped of one kind of module, in all layers."""
-    for group in _groups(run):
-        yield _finding(run, [tensor for tensor, _ in group], group[0][1])
+    for tensors in _groups(run):
+        yield _finding(run, tensors, _module(run, tensors[0]))
 
 
 def mends(run: EngineRun) -> Mapping[str, str]:
     """Module -> the mend of what is dropped of it, which fills it too."""
-    hints = ((group, _hint(*group[0])) for group in _groups(run))
-    return {module.name: hint for group, hint in hints for _, module in group if module is not None}
-
-
-Dropped = tuple[Tensor, Module | None]
-"""A tensor that is dropped, and the module that it is for."""
+    hints = ((tensors, _hint(tensors[0], _module(run, tensors[0]))) for tensors in _groups(run))
+    owned = ((_module(run, tensor), hint) for tensors, hint in hints for tensor in tensors)
+    return {module.name: hint for module, hint in owned if module is not None}
 
 
 @once
-def _groups(run: EngineRun) -> list[list[Dropped]]:
+def _groups(run: EngineRun) -> list[list[Tensor]]:
     """What is dropped, by kinds of modules."""
-    groups: dict[str, list[Dropped]] = {}
+    groups: dict[str, list[Tensor]] = {}
     for tensor in dropped(run):
-        module = run.tree.modules.owner(tensor.name) if run.tree else None
+        module = _module(run, tensor)
         of = tensor.name.rpartition(".")[0] if module is None else module.name
-        groups.setdefault(pattern(of), []).append((tensor, module))
+        groups.setdefault(pattern(of), []).append(tensor)
     return [*groups.values()]
+
+
+def _module(run: EngineRun, tensor: Tensor) -> Module | None:
+    return run.tree.modules.owner(tensor.name) if run.tree else None
 
 
 def _finding(run: EngineRun, tensors: list[Tensor], module: Module | None) -> Finding:

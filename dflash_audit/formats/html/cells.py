@@ -159,7 +159,7 @@ def _lost(run: EngineRun, plan: LoadPlan, tensor: Tensor) -> tuple[str, Cell]:
     module, shard = _stored_at(tensor.name)
     owned = plan.modules.owner(tensor.name)
     refusals = {refusal.tensor: refusal.reason for refusal in plan.refusals}
-    reason = excuses(run)[tensor]
+    reason = excuses(run).get(tensor)
     if tensor.name in refusals:
         state, note = REFUSED, refusals[tensor.name]
     elif reason is not None:
