@@ -41,7 +41,7 @@ def with_spelling(findings: Sequence[Finding], facts: Facts, judge: Judge) -> li
     spelling = spelled(facts.checkpoint, runs, facts.conditions)
     if spelling is None:
         return [*findings]
-    left = {_key(again) for run in spelling.runs for again in judge(run)}
+    left = {_key(again) for run in spelling.on_all_tensors() for again in judge(run)}
     advice = spelling.advice()
     replayed = {run.engine for run in spelling.runs}
     return [

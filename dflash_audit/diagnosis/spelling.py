@@ -24,7 +24,7 @@ from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.engines import LIVE, engine
 from dflash_audit.fold import title
 from dflash_audit.quantization.config import QuantConfig
-from dflash_audit.sources.checkpoint import Checkpoint
+from dflash_audit.sources.checkpoint import Checkpoint, Tensor
 from dflash_audit.sources.tensors import Tensors
 
 MOST_TRIED: Final = 60
@@ -61,8 +61,16 @@ class Draft:
 
     def replay(self, entries: Sequence[str], all_linear: bool = False) -> list[EngineRun]:
         """The engines on the draft with another list."""
+        return [self.replay_on(name, entries, all_linear) for name in self.engines]
+
+    def replay_on(self, name: str, entries: Sequence[str], all_linear: bool) -> EngineRun:
+        """One engine on the draft with another list."""
         edited = with_list(self.checkpoint, self.place, entries, all_linear)
-        return [engine(name).replay(edited, self.conditions) for name in self.engines]
+        return engine(name).replay(edited, self.conditions)
+
+    def looking_at(self, tensors: tuple[Tensor, ...] | None) -> "Draft":
+        """The draft of whose tensors these alone are loaded, all for None."""
+        return replace(self, checkpoint=replace(self.checkpoint, looked_at=tensors))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +79,27 @@ class Spelling:
 
     `kept` is what stays of the checkpoint's, `removed` what goes, `words` are the
     names, or last parts of names, that it gains, `added` the entries for them; with
-    `all_linear` the config group must target `Linear`. `runs` are the replays.
+    `all_linear` the config group must target `Linear`. `runs` are the replays, of what
+    may be at fault.
     """
 
-    place: Place
+    draft: Draft
     kept: tuple[str, ...]
     words: tuple[str, ...]
     added: tuple[str, ...]
     removed: tuple[str, ...]
     all_linear: bool
     runs: tuple[EngineRun, ...]
+
+    @property
+    def place(self) -> Place:
+        return self.draft.place
+
+    def on_all_tensors(self) -> Iterator[EngineRun]:
+        """Every engine with the list, on all of the checkpoint: one after another, for each may be large."""
+        whole = self.draft.looking_at(None)
+        for name in self.draft.engines:
+            yield whole.replay_on(name, self.entries, self.all_linear)
 
     @property
     def entries(self) -> tuple[str, ...]:
@@ -126,10 +145,9 @@ def spelled(checkpoint: Checkpoint, runs: Sequence[EngineRun], conditions: Condi
         return None
     engines = tuple(run.engine for run in judged)
     draft = Draft(checkpoint, conditions, engines, place, DIALECTS[failing.quantization])
-    draft, bare = _narrowed(draft, judged)
-    names = [found for run in bare if (found := _names(draft, run))]
+    draft, names = _narrowed(draft, judged)
     targets = (False, True) if _one_group(config_at(checkpoint, place)) else (False,)
-    candidates = [_candidate(draft, names, all_linear) for all_linear in targets]
+    candidates = (_candidate(draft, names, all_linear) for all_linear in targets)
     best = min(candidates, key=lambda spelling: _faults(spelling.runs))
     if _faults(best.runs) >= _faults(judged):
         # An entry may reach a shard in one look-up of an engine and not in another: say all names anew.
@@ -139,30 +157,23 @@ def spelled(checkpoint: Checkpoint, runs: Sequence[EngineRun], conditions: Condi
         return None
     fewest = _fewest(draft, best)
     # A list that is no list is mended by writing it anew, which its refusal tells.
-    return _on_all(draft, fewest) if fewest.added or fewest.removed or fewest.all_linear else None
+    return fewest if fewest.added or fewest.removed or fewest.all_linear else None
 
 
-def _narrowed(draft: Draft, judged: Sequence[EngineRun]) -> tuple[Draft, list[EngineRun]]:
-    """The draft with those tensors alone that some engine has a module for, and its builds left dense.
+def _narrowed(draft: Draft, judged: Sequence[EngineRun]) -> tuple[Draft, list[Names]]:
+    """The draft with those tensors alone that some engine has a module for, and what engines look up.
 
     No list makes a fault of another tensor, of which there may be a whole target. Where an
     engine builds nothing, nothing tells what it has modules for, and all are looked at.
     """
-    unloaded = replace(draft, checkpoint=replace(draft.checkpoint, looked_at=()))
-    bare = unloaded.replay(draft.dialect.everything)
+    bare = draft.looking_at(()).replay(draft.dialect.everything)
     trees = {run.engine: run.tree.modules for run in (*judged, *bare) if run.tree is not None}
-    if len(trees) < len(draft.engines):
-        return draft, bare
-    own = (t for t in draft.checkpoint.tensors if any(tree.owner(t.name) for tree in trees.values()))
-    return replace(draft, checkpoint=replace(draft.checkpoint, looked_at=Tensors(own))), bare
-
-
-def _on_all(draft: Draft, spelling: Spelling) -> Spelling:
-    """The list replayed on all tensors."""
-    whole = replace(draft, checkpoint=replace(draft.checkpoint, looked_at=None))
-    if len(draft.checkpoint.to_load) == len(whole.checkpoint.to_load):
-        return spelling
-    return replace(spelling, runs=tuple(whole.replay(spelling.entries, spelling.all_linear)))
+    if len(trees) == len(draft.engines):
+        own = {name for tree in trees.values() for name in tree.owners}
+        stored = stored_modules(draft.checkpoint.tensors)
+        at_stake = {tensor for name in own & stored.keys() for tensor in stored[name].tensors}
+        draft = draft.looking_at(Tensors(t for t in draft.checkpoint.tensors if t in at_stake))
+    return draft, [found for run in bare if (found := _names(draft, run))]
 
 
 def _faults(runs: Iterable[EngineRun]) -> int:
@@ -218,7 +229,7 @@ def _replayed(draft: Draft, words: tuple[str, ...], removed: tuple[str, ...], al
     kept = tuple(entry for entry in written if entry not in removed)
     added = draft.dialect.spell(words)
     runs = tuple(draft.replay((*kept, *added), all_linear))
-    return Spelling(draft.place, kept, words, added, removed, all_linear, runs)
+    return Spelling(draft, kept, words, added, removed, all_linear, runs)
 
 
 BUILT_OTHERWISE: Final = {State.QUANTIZED: "dense", State.DENSE: "quantized", State.MIXED: "as one"}
