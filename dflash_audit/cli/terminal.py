@@ -28,11 +28,12 @@ def screen(verbose: bool = False, stream: TextIO | None = None) -> "Screen":
     return Screen(shutil.get_terminal_size().columns, stream.isatty() and not plain, verbose)
 
 
-def write_out(text: str) -> None:
-    """Print; a reader that has seen enough, such as head, does not change the exit code."""
+def write_out(*pieces: str) -> None:
+    """Print pieces and a newline; a reader that has seen enough, such as head, changes no exit code."""
     try:
-        for at in range(0, len(text), AT_ONCE):
-            sys.stdout.write(text[at : at + AT_ONCE])
+        for piece in pieces:
+            for at in range(0, len(piece), AT_ONCE):
+                sys.stdout.write(piece[at : at + AT_ONCE])
         print(flush=True)
     except OSError as error:
         sink(sys.stdout)

@@ -23,16 +23,22 @@ SCHEMA_VERSION: Final = 1
 
 def render(report: Report, screen: Screen) -> str:
     """One JSON object, on one line, whatever the screen."""
+    return "".join(pieces(report, screen))
+
+
+def pieces(report: Report, screen: Screen) -> list[str]:
+    """As `render`, in pieces: an engine's part, with every tensor, is made when that before it is text."""
     del screen
-    members = (f"{json_text(key)}:{_written(value)}" for key, value in _members(report))
-    return "{" + ",".join(members) + "}"
+    found: list[str] = []
+    for key, value in _members(report):
+        found.append(f"{',' if found else '{'}{json_text(key)}:")
+        found += _array(value) if isinstance(value, Iterator) else [json_text(value)]
+    return [*found, "}"]
 
 
-def _written(value: Any) -> str:
-    """A value as JSON; what comes one after another is written so, for each may be large."""
-    if isinstance(value, Iterator):
-        return "[" + ",".join(map(json_text, value)) + "]"
-    return json_text(value)
+def _array(values: Iterator[Any]) -> list[str]:
+    texts = [text for value in values for text in (",", json_text(value))]
+    return ["[", *texts[1:], "]"]
 
 
 def schema() -> str:
