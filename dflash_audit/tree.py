@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 
 class Kind(StrEnum):
@@ -32,8 +32,7 @@ class Kind(StrEnum):
     VOCABULARY = "vocabulary"
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
+class Placement(NamedTuple):
     """What a weight loader reads off a parameter to place a tensor in it.
 
     `output_dim`, `input_dim` and `packed_dim` are axes of the parameter;
@@ -53,8 +52,7 @@ class Placement:
     tokens: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(NamedTuple):
     """One parameter of a module: `name` is its own, `dtype` torch's without `torch.`.
 
     `defaulted`: it holds a right value of its own when nothing fills it, each number of
@@ -71,8 +69,7 @@ class Parameter:
     unread: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Linear:
+class Linear(NamedTuple):
     """A linear layer as its quantization method is asked about it.
 
     `output_sizes` are the logical matrices fused in it (q, k, v; gate, up; or
@@ -103,8 +100,7 @@ class Linear:
         return sum(self.output_partition_sizes)
 
 
-@dataclass(frozen=True, slots=True)
-class Scheme:
+class Scheme(NamedTuple):
     """How one layer is quantized, and the parameters that it gets for it.
 
     `name` is the engine's class of the scheme, or of the linear method where
@@ -118,8 +114,7 @@ class Scheme:
     block_size: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Module:
+class Module(NamedTuple):
     """A module of the built draft.
 
     `prefix` is the name under which the quantization config is asked, None

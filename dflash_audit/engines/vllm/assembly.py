@@ -4,7 +4,7 @@ Source: vLLM 0.33.0 `model_executor/layers/linear.py`, `layernorm.py`,
 `vocab_parallel_embedding.py`, `attention/attention.py`.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from dflash_audit.engines.vllm.quantization.config import QuantConfig
@@ -165,7 +165,7 @@ def _of_vocabulary(parameter: Parameter, tokens: int) -> Parameter:
     at = parameter.placement
     kind = Kind.EXACT if at.output_dim is None else Kind.VOCABULARY
     placement = Placement(kind, at.output_dim, at.input_dim, at.packed_dim, at.packed_factor, tokens=tokens)
-    return replace(parameter, placement=placement)
+    return parameter._replace(placement=placement)
 
 
 def _padded(size: int, multiple: int) -> int:
