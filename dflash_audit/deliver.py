@@ -43,7 +43,7 @@ def _show(report: Report, name: str, screen: Screen, show: Callable[..., None]) 
 def _into_file(report: Report, output: Output, screen: Screen) -> Unreadable | None:
     """What kept the file from being written; None where it was."""
     assert output.file is not None
-    text = render(output.format, report, replace(screen, color=False))
+    text = render(output.format, report, screen._replace(color=False))
     try:
         write_atomically(output.file, f"{text}\n")
     except OSError as error:

@@ -5,7 +5,6 @@ Source: SGLang 0.5.23 `srt/speculative/dflash_utils.py`, `srt/models/dflash.py`.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from dflash_audit.dtypes import DENSE_FLOATS, TORCH
@@ -32,8 +31,7 @@ class Attention(NamedTuple):
     causal: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(NamedTuple):
     """A draft: `raw` is its config.json, `config` what the engine's config class makes of it.
 
     `all_tensors` are as the engine reads them.

@@ -42,8 +42,7 @@ class File(NamedTuple):
     tensors: int
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(NamedTuple):
     """Where a checkpoint lies: `id` is a path, or a repo and a folder in it.
 
     `revision` is what was asked for, `commit` the 40 hex digits that were read;

@@ -7,8 +7,7 @@ refuses is in `_undroppable` and `_check_projection`.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from dflash_audit.copying import incoming, unopened
 from dflash_audit.engines.sglang.draft import BuiltDraft
@@ -59,8 +58,7 @@ DSPARK_SKIPPED: Final = ("lm_head.", "rotary_emb.")
 WITHOUT_INPUT_SCALE: Final = "ModelOptNvFp4A16LinearMethod"
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
+class Load(NamedTuple):
     """The load of one built draft under one profile."""
 
     built: BuiltDraft
