@@ -134,19 +134,18 @@ class LoadPlan:
     tensors: tuple[Tensor, ...]
     fills: dict[Tensor, list[Fill]] = field(default_factory=dict)
     refusals: list[Refusal] = field(default_factory=list)
+    _filled: dict[str, set[Shard | None]] = field(default_factory=dict)
 
     def fill(self, tensor: Tensor, fill: Fill) -> None:
         self.fills.setdefault(tensor, []).append(fill)
+        self._filled.setdefault(fill.slot.name, set()).add(fill.shard)
 
     def refuse(self, reason: str, tensor: str | None = None) -> None:
         self.refusals.append(Refusal("load", reason, tensor))
 
     def filled(self) -> Mapping[str, set[Shard | None]]:
         """Full parameter name -> the shards that came; None stands for the whole."""
-        found: dict[str, set[Shard | None]] = {}
-        for fill in self._all_fills():
-            found.setdefault(fill.slot.name, set()).add(fill.shard)
-        return found
+        return self._filled
 
     def missing(self, unread: bool = False) -> Mapping[str, tuple[Shard, ...]]:
         """Full parameter name -> the shards that nothing fills, ("all",) where none came.
@@ -154,10 +153,10 @@ class LoadPlan:
         Parameters that have a right value of their own are left out, and but for
         `unread` those that are taken away where nothing fills them.
         """
-        filled = self.filled()
+        nothing: set[Shard | None] = set()
         found: dict[str, tuple[Shard, ...]] = {}
         for slot in self.slots.values():
-            came = filled.get(slot.name, set())
+            came = self._filled.get(slot.name, nothing)
             if None in came or slot.parameter.defaulted or (slot.parameter.unread and not unread):
                 continue
             absent = tuple(shard for shard in slot.shards if shard not in came)

@@ -48,7 +48,7 @@ def find(run: EngineRun) -> Iterator[Finding]:
     if run.plan is None:
         return
     homes: dict[str, dict[str, str]] = {}
-    open_names = _open_names(run.plan)
+    open_names = _open_names(run.plan) if dropped(run) else frozenset()
     for tensor in dropped(run) if open_names else ():
         for way, home in _renamed(tensor.name):
             if home in open_names:

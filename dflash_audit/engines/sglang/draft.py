@@ -85,7 +85,7 @@ def build(
         NotModelled: a quantization method leaves the modelled ground.
     """
     draft = _draft(draft_class, profile, config)
-    assembly = Assembly(quant, conditions.tp, conditions.capability, profile.kv_cache_scales)
+    assembly = Assembly(quant, conditions.tp, conditions.capability, Tree(), profile.kv_cache_scales)
     assembly.container("", draft_class.name)
     if draft.nemotron:
         tokens = integer(required(config, "vocab_size"), "vocab_size")
