@@ -1,8 +1,8 @@
 """An audit from source to report."""
 
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from dflash_audit.bounded_match import own_budget
 from dflash_audit.engine_run import Conditions, EngineRun
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from dflash_audit.warmup.result import WarmUp
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """What to audit under which conditions.
 
     `ranks` are the tensor parallel sizes to audit, each once, in place of the
@@ -37,7 +36,7 @@ class Request:
 
     source: str
     gating: frozenset[str] = frozenset((DEFAULT,))
-    conditions: Conditions = field(default_factory=Conditions)
+    conditions: Conditions = Conditions()
     fail_on: FailOn = "error"
     revision: str | None = None
     target: str | None = None

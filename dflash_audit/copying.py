@@ -6,8 +6,10 @@ from typing import Final, NamedTuple
 
 from dflash_audit.dtypes import TORCH
 from dflash_audit.loadplan import Box, Copy, Shard, whole_of
+from dflash_audit.once import once
 from dflash_audit.refusal import Refused
 from dflash_audit.sources.checkpoint import Tensor
+from dflash_audit.sources.tensors import Tensors
 from dflash_audit.tree import Kind, Parameter
 
 Shape = tuple[int, ...]
@@ -110,6 +112,18 @@ def incoming(tensor: Tensor) -> View:
     if not tensor.shape or tensor.shape[-1] % 2:
         raise Refused(f"a tensor of 4-bit floats needs an even last dimension, got {list(tensor.shape)}")
     return view((*tensor.shape[:-1], tensor.shape[-1] // 2), dtype)
+
+
+@once
+def unopened(tensors: Tensors) -> Mapping[Tensor, str]:
+    """The tensors that safetensors does not hand over, and why: the load dies on one."""
+    found = {}
+    for tensor in tensors:
+        try:
+            incoming(tensor)
+        except Refused as refusal:
+            found[tensor] = refusal.reason
+    return found
 
 
 def copy_scalar(parameter: Parameter, tensor: View, index: int) -> Copies:

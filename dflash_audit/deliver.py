@@ -6,16 +6,16 @@ from dataclasses import replace
 
 from dflash_audit.atomic_write import unwritable, write_atomically
 from dflash_audit.errors import Unreadable
-from dflash_audit.formats import render
+from dflash_audit.formats import pieces, render
 from dflash_audit.formats.output import Output
 from dflash_audit.formats.screen import Screen
 from dflash_audit.report import Report
 
 
 def deliver(
-    report: Report, outputs: Sequence[Output], screen: Screen, show: Callable[[str], None]
+    report: Report, outputs: Sequence[Output], screen: Screen, show: Callable[..., None]
 ) -> tuple[Report, list[str]]:
-    """Write the report to every output, what is for stdout by `show`.
+    """Write the report to every output, what is for stdout by `show`, in pieces.
 
     The first output is the one that stdout gets if it has no file, or if its file does not
     take it; it is written last, and tells as the report's error what could not be written
@@ -34,16 +34,16 @@ def deliver(
     return report, told
 
 
-def _show(report: Report, name: str, screen: Screen, show: Callable[[str], None]) -> None:
+def _show(report: Report, name: str, screen: Screen, show: Callable[..., None]) -> None:
     """On stdout; of a source that could not be read a person is told on stderr alone."""
     if report.checkpoint is not None or name != "text":
-        show(render(name, report, screen))
+        show(*pieces(name, report, screen))
 
 
 def _into_file(report: Report, output: Output, screen: Screen) -> Unreadable | None:
     """What kept the file from being written; None where it was."""
     assert output.file is not None
-    text = render(output.format, report, replace(screen, color=False))
+    text = render(output.format, report, screen._replace(color=False))
     try:
         write_atomically(output.file, f"{text}\n")
     except OSError as error:

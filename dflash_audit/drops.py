@@ -5,9 +5,11 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from dflash_audit.engine_run import EngineRun
+from dflash_audit.kinds import Kind, kind_of_each
 from dflash_audit.loadplan import LoadPlan
+from dflash_audit.once import once
 from dflash_audit.sources.checkpoint import Tensor
-from dflash_audit.tree import FUSED, Module
+from dflash_audit.sources.tensors import as_tensors
 
 
 class Excuse(NamedTuple):
@@ -63,34 +65,48 @@ EXCUSES: Final = (
 of `model_executor/layers/quantization/base_config.py`."""
 
 
-def excuse(run: EngineRun, tensor: Tensor) -> str | None:
-    """Why a tensor that goes nowhere may, None where it may not."""
-    for row in EXCUSES:
-        if not row.pattern.fullmatch(tensor.name):
+@once
+def excuses(run: EngineRun) -> Mapping[Tensor, str]:
+    """Tensor that goes nowhere, and may -> why."""
+    if run.plan is None:
+        return {}
+    tensors = as_tensors(run.plan.tensors)
+    rows: dict[Kind, list[Excuse]] = {}
+    found: dict[Tensor, str] = {}
+    for tensor, kind in zip(tensors, kind_of_each(tensors), strict=True):
+        if tensor in run.plan.fills:
             continue
-        if row.classes and run.model_class not in row.classes:
-            continue
-        if not run.engine.startswith(row.engine):
-            continue
-        if row.of_module and run.tree is not None and owner(run.tree.modules, tensor.name) is None:
-            continue
-        return row.reason
-    return None
+        if kind not in rows:
+            rows[kind] = [row for row in EXCUSES if row.pattern.fullmatch(tensor.name) and _holds(row, run)]
+        for row in rows[kind]:
+            if not row.of_module or _has_module(run, tensor):
+                found[tensor] = row.reason
+                break
+    return found
 
 
-def dropped(run: EngineRun) -> Iterator[Tensor]:
+def _holds(row: Excuse, run: EngineRun) -> bool:
+    """Whether an excuse is one for this engine, and for drafts of this class."""
+    return run.engine.startswith(row.engine) and (not row.classes or run.model_class in row.classes)
+
+
+def _has_module(run: EngineRun, tensor: Tensor) -> bool:
+    return run.tree is None or run.tree.modules.owner(tensor.name) is not None
+
+
+@once
+def dropped(run: EngineRun) -> tuple[Tensor, ...]:
     """Tensors that go nowhere and that nothing excuses, those left out that the load refuses."""
-    for tensor in _lost(run.plan):
-        if excuse(run, tensor) is None:
-            yield tensor
+    found = excuses(run)
+    return tuple(tensor for tensor in _lost(run.plan) if tensor not in found)
 
 
 def ignored(run: EngineRun) -> Iterator[tuple[Tensor, str]]:
     """Tensors that go nowhere with an excuse, and that."""
-    for tensor in _lost(run.plan):
-        reason = excuse(run, tensor)
-        if reason is not None:
-            yield tensor, reason
+    found = excuses(run)
+    for tensor in _lost(run.plan) if found else ():
+        if tensor in found:
+            yield tensor, found[tensor]
 
 
 def _lost(plan: LoadPlan | None) -> Iterator[Tensor]:
@@ -100,21 +116,3 @@ def _lost(plan: LoadPlan | None) -> Iterator[Tensor]:
     for tensor in plan.tensors:
         if tensor not in plan.fills and tensor.name not in refused:
             yield tensor
-
-
-FUSED_OF: Final = {shard: fused for fused, shards in FUSED.items() for shard in shards}
-"""Name of a shard -> that of the module it is fused into."""
-
-
-def owner(modules: Mapping[str, Module], name: str) -> Module | None:
-    """The draft's module that a checkpoint name is for, fused ones under their shards' names."""
-    plain = name.removeprefix("model.").rpartition(".")[0]
-    if not plain:
-        return None
-    for module in (plain, f"model.{plain}"):
-        head, _, last = module.rpartition(".")
-        fused = FUSED_OF.get(last)
-        found = (modules.get(f"{head}.{fused}") if fused else None) or modules.get(module)
-        if found is not None:
-            return found
-    return None

@@ -1,7 +1,7 @@
 """What an engine does with a checkpoint, as one value whatever the engine."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dflash_audit.loadplan import LoadPlan
@@ -49,6 +49,7 @@ class EngineRun:
     command that serves the draft beside a target, an option each. `unserved` says
     which family of drafts this is where the engine has none of it, whatever the layout.
     `assumed` lists the numbers of the target that were not looked up, and from where each comes.
+    `remembered` is what rules worked out of it, see `once`.
     """
 
     engine: str
@@ -65,3 +66,6 @@ class EngineRun:
     quant_config: QuantConfig | None = None
     tree: Tree | None = None
     plan: LoadPlan | None = None
+    remembered: dict[Callable[..., Any], Any] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )

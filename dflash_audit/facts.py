@@ -1,7 +1,6 @@
 """Everything that a rule may look at, gathered once."""
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.sources.checkpoint import Checkpoint
@@ -10,8 +9,7 @@ if TYPE_CHECKING:
     from dflash_audit.warmup.result import WarmUp
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(NamedTuple):
     """The checkpoint, and what each engine does with it under the conditions of a server.
 
     `gating` names the engines that decide; `warmups` are theirs, none where none was asked for.

@@ -1,9 +1,9 @@
 """Every rule on the facts: what they find, and what they could not look at."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from dflash_audit.diagnosis.spelled import with_spelling
+from dflash_audit.diagnosis.spelled import MENDED, with_spelling
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.facts import Facts
 from dflash_audit.finding import Finding, Skip
@@ -11,6 +11,7 @@ from dflash_audit.rules import (
     CHECKPOINT_RULES,
     ENGINE_RULES,
     LAYOUT_RULES,
+    RULES,
     SERVER_RULES,
     TARGET_RULES,
     WARMUP_RULES,
@@ -24,11 +25,8 @@ if TYPE_CHECKING:
 def judge(facts: Facts) -> tuple[list[Finding], list[Skip]]:
     """The findings of all rules, and the rules that did not look at an engine, with the reason."""
 
-    def on(run: EngineRun) -> Iterator[Finding]:
-        return engine_findings(run, facts)
-
-    findings = [finding for run in facts.runs for finding in on(run)]
-    findings = with_spelling(findings, facts, on)
+    findings = [finding for run in facts.runs for finding in engine_findings(run, facts)]
+    findings = with_spelling(findings, facts, lambda run: engine_findings(run, facts, MENDED))
     findings += [finding for warmup in facts.warmups for finding in _warmup_findings(warmup, facts)]
     across = [finding for rule in CHECKPOINT_RULES for finding in finder(rule)(facts, findings)]
     with_target = () if facts.conditions.target is None else TARGET_RULES
@@ -42,19 +40,21 @@ def judge(facts: Facts) -> tuple[list[Finding], list[Skip]]:
     return findings + across, skips
 
 
-def engine_findings(run: EngineRun, facts: Facts) -> Iterator[Finding]:
+def engine_findings(run: EngineRun, facts: Facts, only: Collection[str] = RULES) -> Iterator[Finding]:
     """What the rules find on one engine's run, before a spelling takes the place of hints."""
     if run.skipped is not None:
         return
-    for rule in ENGINE_RULES:
-        yield from finder(rule)(run)
-    for rule in LAYOUT_RULES:
-        yield from finder(rule)(run, facts.checkpoint)
-    for rule in SERVER_RULES:
-        yield from finder(rule)(run, facts.checkpoint, facts.conditions)
+    looked_at: list[tuple[Sequence[str], tuple[object, ...]]] = [
+        (ENGINE_RULES, ()),
+        (LAYOUT_RULES, (facts.checkpoint,)),
+        (SERVER_RULES, (facts.checkpoint, facts.conditions)),
+    ]
     if facts.conditions.target is not None:
-        for rule in TARGET_RULES:
-            yield from finder(rule)(run, facts.checkpoint, facts.conditions)
+        looked_at.append((TARGET_RULES, (facts.checkpoint, facts.conditions)))
+    for rules, facts_of_rules in looked_at:
+        for rule in rules:
+            if rule in only:
+                yield from finder(rule)(run, *facts_of_rules)
 
 
 def _warmup_findings(warmup: "WarmUp", facts: Facts) -> Iterator[Finding]:

@@ -9,7 +9,8 @@ from typing import Final, NamedTuple
 from dflash_audit.dtypes import DENSE_FLOATS
 from dflash_audit.refusal import Refusal
 from dflash_audit.sources.checkpoint import Tensor
-from dflash_audit.tree import Kind, Module, Parameter, Tree
+from dflash_audit.sources.tensors import as_tensors
+from dflash_audit.tree import Kind, Module, Modules, Parameter, Tree
 
 Shard = str | int
 
@@ -129,23 +130,22 @@ class LoadPlan:
     """
 
     slots: Mapping[str, Slot]
-    modules: Mapping[str, Module]
+    modules: Modules
     tensors: tuple[Tensor, ...]
     fills: dict[Tensor, list[Fill]] = field(default_factory=dict)
     refusals: list[Refusal] = field(default_factory=list)
+    _filled: dict[str, set[Shard | None]] = field(default_factory=dict)
 
     def fill(self, tensor: Tensor, fill: Fill) -> None:
         self.fills.setdefault(tensor, []).append(fill)
+        self._filled.setdefault(fill.slot.name, set()).add(fill.shard)
 
     def refuse(self, reason: str, tensor: str | None = None) -> None:
         self.refusals.append(Refusal("load", reason, tensor))
 
     def filled(self) -> Mapping[str, set[Shard | None]]:
         """Full parameter name -> the shards that came; None stands for the whole."""
-        found: dict[str, set[Shard | None]] = {}
-        for fill in self._all_fills():
-            found.setdefault(fill.slot.name, set()).add(fill.shard)
-        return found
+        return self._filled
 
     def missing(self, unread: bool = False) -> Mapping[str, tuple[Shard, ...]]:
         """Full parameter name -> the shards that nothing fills, ("all",) where none came.
@@ -153,10 +153,10 @@ class LoadPlan:
         Parameters that have a right value of their own are left out, and but for
         `unread` those that are taken away where nothing fills them.
         """
-        filled = self.filled()
+        nothing: set[Shard | None] = set()
         found: dict[str, tuple[Shard, ...]] = {}
         for slot in self.slots.values():
-            came = filled.get(slot.name, set())
+            came = self._filled.get(slot.name, nothing)
             if None in came or slot.parameter.defaulted or (slot.parameter.unread and not unread):
                 continue
             absent = tuple(shard for shard in slot.shards if shard not in came)
@@ -206,4 +206,4 @@ def empty_plan(tree: Tree, whole: Tree, tensors: tuple[Tensor, ...]) -> LoadPlan
     slots = {
         name: Slot(name, module, parameter, numbers[name]) for name, module, parameter in tree.parameters()
     }
-    return LoadPlan(slots, tree.modules, tensors)
+    return LoadPlan(slots, tree.modules, as_tensors(tensors))

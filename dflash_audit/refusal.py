@@ -1,7 +1,6 @@
 """How the replay of an engine says that the engine would stop, or that the audit does not know."""
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Stage = Literal["config", "class", "quant_config", "build", "load"]
 
@@ -41,8 +40,7 @@ class NotModelled(Exception):
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(NamedTuple):
     """Where an engine stops: the stage, what it says, and the tensor in its hands if there is one.
 
     `pattern` is the one that it would go on matching, where it does not stop but hang.

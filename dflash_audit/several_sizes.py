@@ -1,15 +1,15 @@
 """Several tensor parallel sizes in one audit: what holds at all of them is told once."""
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding, Skip
 from dflash_audit.verdict import Verdict, verdict
 
 
-@dataclass(frozen=True, slots=True)
-class AtSize:
+class AtSize(NamedTuple):
     """The audit of one size: every engine's replay with `tp` ranks, and what the rules say of it."""
 
     tp: int

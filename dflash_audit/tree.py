@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
-from typing import Literal
+from functools import cached_property
+from typing import Literal, NamedTuple
 
 
 class Kind(StrEnum):
@@ -31,8 +32,7 @@ class Kind(StrEnum):
     VOCABULARY = "vocabulary"
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
+class Placement(NamedTuple):
     """What a weight loader reads off a parameter to place a tensor in it.
 
     `output_dim`, `input_dim` and `packed_dim` are axes of the parameter;
@@ -52,8 +52,7 @@ class Placement:
     tokens: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(NamedTuple):
     """One parameter of a module: `name` is its own, `dtype` torch's without `torch.`.
 
     `defaulted`: it holds a right value of its own when nothing fills it, each number of
@@ -70,8 +69,7 @@ class Parameter:
     unread: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Linear:
+class Linear(NamedTuple):
     """A linear layer as its quantization method is asked about it.
 
     `output_sizes` are the logical matrices fused in it (q, k, v; gate, up; or
@@ -102,8 +100,7 @@ class Linear:
         return sum(self.output_partition_sizes)
 
 
-@dataclass(frozen=True, slots=True)
-class Scheme:
+class Scheme(NamedTuple):
     """How one layer is quantized, and the parameters that it gets for it.
 
     `name` is the engine's class of the scheme, or of the linear method where
@@ -117,8 +114,7 @@ class Scheme:
     block_size: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Module:
+class Module(NamedTuple):
     """A module of the built draft.
 
     `prefix` is the name under which the quantization config is asked, None
@@ -138,11 +134,45 @@ class Module:
         return tuple(FUSED.get(self.name.rpartition(".")[2], {}).values())
 
 
+class Modules(dict[str, Module]):
+    """The modules of a draft by name, in the order in which it registers them."""
+
+    def owner(self, tensor: str) -> Module | None:
+        """The module that a tensor of this name on disk is for, once all are registered.
+
+        Fused ones go by the names of their shards too, and all with `model.` before them or without.
+        """
+        return self.owners.get(tensor.removeprefix("model.").rpartition(".")[0])
+
+    @cached_property
+    def owners(self) -> Mapping[str, Module]:
+        """Every name that a module goes by on disk, without a leading `model.` -> the module."""
+        names = {name for module in self for name in (module, *_shards_of(module))}
+        plain = names | {name.removeprefix("model.") for name in names}
+        found = ((name, self._meant(name)) for name in plain if name)
+        return {name: module for name, module in found if module is not None}
+
+    def _meant(self, plain: str) -> Module | None:
+        for name in (plain, f"model.{plain}"):
+            head, _, last = name.rpartition(".")
+            fused = FUSED_OF.get(last)
+            found = (self.get(f"{head}.{fused}") if fused else None) or self.get(name)
+            if found is not None:
+                return found
+        return None
+
+
+def _shards_of(module: str) -> list[str]:
+    """The names of the modules that are fused into one of this name."""
+    head, dot, last = module.rpartition(".")
+    return [f"{head}{dot}{shard}" for shard in FUSED.get(last, ())]
+
+
 @dataclass(slots=True)
 class Tree:
-    """Every module of a draft by name, in the order in which it registers them."""
+    """Every module of a draft."""
 
-    modules: dict[str, Module] = field(default_factory=dict)
+    modules: Modules = field(default_factory=Modules)
 
     def add(self, module: Module) -> None:
         self.modules[module.name] = module
@@ -163,3 +193,6 @@ FUSED: Mapping[str, Mapping[str, str | int]] = {
 
 Source: SGLang 0.5.23 `srt/models/dflash.py`, `load_weights`.
 """
+
+FUSED_OF: Mapping[str, str] = {shard: fused for fused, shards in FUSED.items() for shard in shards}
+"""Name of a shard -> that of the module it is fused into."""

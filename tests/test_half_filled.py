@@ -4,7 +4,7 @@ import pytest
 
 from dflash_audit.loadplan import Copy, Fill, LoadPlan, Slot
 from dflash_audit.sources.checkpoint import Tensor
-from dflash_audit.tree import Module, Parameter
+from dflash_audit.tree import Module, Modules, Parameter
 
 ROWS = ((0, 2), (2, 2), (0, 4))
 """The first two of four, the last two, all."""
@@ -32,7 +32,7 @@ def test_half_filled(
     parameter = Parameter("weight", (4,), "float32", defaulted=defaulted)
     module = Module("mlp.gate_up_proj", "MergedColumnParallelLinear", (parameter,))
     slot = Slot("mlp.gate_up_proj.weight", module, parameter, 4)
-    plan = LoadPlan({slot.name: slot}, {module.name: module}, ())
+    plan = LoadPlan({slot.name: slot}, Modules({module.name: module}), ())
     for number, (shard, rows) in enumerate(fills):
         copies = tuple(Copy((part,), (part,)) for part in rows)
         plan.fill(Tensor(str(number), "F32", (4,), "file"), Fill(slot, shard, "float32", copies))

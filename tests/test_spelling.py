@@ -98,7 +98,7 @@ def test_names_layers_that_differ_by_their_layer(tmp_path: Path) -> None:
     of = checkpoint("rules/dropped-tensor/bad-dense-and-not-ignored", tmp_path)
     first = "layers.0.self_attn.o_proj"
     packed = [t for t in of.tensors if t.name.startswith("layers.0.mlp.down_proj.")]
-    renamed = [replace(t, name=t.name.replace("layers.0.mlp.down_proj", first)) for t in packed]
+    renamed = [t._replace(name=t.name.replace("layers.0.mlp.down_proj", first)) for t in packed]
     kept = [t for t in of.tensors if not t.name.startswith(first)]
     mixed = replace(of, tensors=(*kept, *renamed))
     spelling = spell(mixed)

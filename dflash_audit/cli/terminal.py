@@ -5,7 +5,7 @@ import shutil
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING, NoReturn, TextIO
+from typing import TYPE_CHECKING, Final, NoReturn, TextIO
 
 import typer
 
@@ -13,6 +13,10 @@ from dflash_audit.sink import sink
 
 if TYPE_CHECKING:
     from dflash_audit.formats.screen import Screen
+
+
+AT_ONCE: Final = 2**20
+"""So many characters are encoded at once: a report of very many tensors need not be there twice."""
 
 
 def screen(verbose: bool = False, stream: TextIO | None = None) -> "Screen":
@@ -24,10 +28,13 @@ def screen(verbose: bool = False, stream: TextIO | None = None) -> "Screen":
     return Screen(shutil.get_terminal_size().columns, stream.isatty() and not plain, verbose)
 
 
-def write_out(text: str) -> None:
-    """Print; a reader that has seen enough, such as head, does not change the exit code."""
+def write_out(*pieces: str) -> None:
+    """Print pieces and a newline; a reader that has seen enough, such as head, changes no exit code."""
     try:
-        print(text, flush=True)
+        for piece in pieces:
+            for at in range(0, len(piece), AT_ONCE):
+                sys.stdout.write(piece[at : at + AT_ONCE])
+        print(flush=True)
     except OSError as error:
         sink(sys.stdout)
         if not isinstance(error, BrokenPipeError):

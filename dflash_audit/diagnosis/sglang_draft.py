@@ -3,8 +3,8 @@
 Source: SGLang 0.5.23 `srt/speculative/dflash_utils.py`, `srt/models/dflash.py`.
 """
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from dflash_audit.dtypes import DENSE_FLOATS, TORCH
@@ -14,8 +14,11 @@ from dflash_audit.engines.sglang.dflash_config import is_nemotron_35, nested, te
 from dflash_audit.engines.sglang.draft import MOST_LAYERS
 from dflash_audit.engines.sglang.load_weights import VENDOR_NAMES
 from dflash_audit.engines.sglang.rope import base_of
+from dflash_audit.kinds import named
+from dflash_audit.once import once
 from dflash_audit.refusal import Refused
 from dflash_audit.sources.checkpoint import Checkpoint, Tensor
+from dflash_audit.sources.tensors import Tensors, as_tensors
 
 DSPARK: Final = frozenset(("Qwen3DSparkModel", "LingDSparkModel", "DSparkDraftModel"))
 SELECTORS: Final = frozenset(("DFlash2DraftModel", "DFlash2BeamDraftModel", "MiniMaxDFlash2DraftModel"))
@@ -28,18 +31,27 @@ class Attention(NamedTuple):
     causal: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(NamedTuple):
     """A draft: `raw` is its config.json, `config` what the engine's config class makes of it.
 
-    `tensors` are by name, without a leading `model.`.
+    `all_tensors` are as the engine reads them.
     """
 
     engine: str
     model_class: str
     raw: Config
     config: Config
-    tensors: Mapping[str, Tensor]
+    all_tensors: tuple[Tensor, ...]
+
+    @property
+    def tensors(self) -> Mapping[str, Tensor]:
+        """The tensors by name, without a leading `model.`."""
+        return by_name(as_tensors(self.all_tensors))
+
+    def named(self, pattern: str) -> list[Tensor]:
+        """Those whose whole name matches a pattern, which must take any layer if it takes one."""
+        found = named(self.all_tensors, re.compile(pattern))
+        return [*{tensor.name.removeprefix("model."): tensor for tensor in found}.values()]
 
     @property
     def inner(self) -> Config:
@@ -121,6 +133,12 @@ class Draft:
         return tuple(Attention(slides, slides if said is None else bool(said)) for slides in sliding)
 
 
+@once
+def by_name(tensors: Tensors) -> Mapping[str, Tensor]:
+    """Tensors by name, without a leading `model.`; of a name that is there twice the last."""
+    return {tensor.name.removeprefix("model."): tensor for tensor in tensors}
+
+
 def is_sglang(run: EngineRun) -> bool:
     """Whether the engine is one whose reading of a config these rules know."""
     return run.engine.startswith(("sglang-", "sglang@"))
@@ -130,8 +148,7 @@ def read_draft(run: EngineRun, checkpoint: Checkpoint) -> Draft | None:
     """The draft as this engine reads it; None for another engine, or where it cannot read it."""
     if not is_sglang(run) or run.config is None or run.model_class is None:
         return None
-    tensors = {tensor.name.removeprefix("model."): tensor for tensor in checkpoint.tensors}
-    return Draft(run.engine, run.model_class, checkpoint.config, run.config, tensors)
+    return Draft(run.engine, run.model_class, checkpoint.config, run.config, checkpoint.tensors)
 
 
 def whole(value: Any) -> int | None:

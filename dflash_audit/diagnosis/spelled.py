@@ -30,7 +30,7 @@ Judge = Callable[[EngineRun], Iterable[Finding]]
 def with_spelling(findings: Sequence[Finding], facts: Facts, judge: Judge) -> list[Finding]:
     """The findings, where those that are gone under the spelled list say that list for a hint.
 
-    `judge` gives an engine's findings on a replay with that list.
+    `judge` gives what the rules of `MENDED` find on an engine's replay with that list.
     """
     if not any(finding.rule in MENDED for finding in findings):
         return [*findings]
@@ -41,7 +41,7 @@ def with_spelling(findings: Sequence[Finding], facts: Facts, judge: Judge) -> li
     spelling = spelled(facts.checkpoint, runs, facts.conditions)
     if spelling is None:
         return [*findings]
-    left = {_key(again) for run in spelling.runs for again in judge(run)}
+    left = {_key(again) for run in spelling.on_all_tensors() for again in judge(run)}
     advice = spelling.advice()
     replayed = {run.engine for run in spelling.runs}
     return [

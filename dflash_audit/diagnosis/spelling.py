@@ -6,7 +6,7 @@ its layers up, and handed out only after the engines were replayed with it.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from dflash_audit.diagnosis.ignore_lists import (
@@ -19,12 +19,13 @@ from dflash_audit.diagnosis.ignore_lists import (
     place_of,
     with_list,
 )
-from dflash_audit.diagnosis.stored import State, disagreements, faults, state_of, stored_in, stored_modules
+from dflash_audit.diagnosis.stored import State, built_otherwise, faults, state_of, stored_in, stored_modules
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.engines import LIVE, engine
 from dflash_audit.fold import title
 from dflash_audit.quantization.config import QuantConfig
-from dflash_audit.sources.checkpoint import Checkpoint
+from dflash_audit.sources.checkpoint import Checkpoint, Tensor
+from dflash_audit.sources.tensors import Tensors
 
 MOST_TRIED: Final = 60
 """So many changes of a list are each tried without the others, which is a replay of every engine."""
@@ -47,7 +48,10 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What is spelled: the draft, under which conditions it is replayed, on which engines, and its list."""
+    """What is spelled: the draft, under which conditions it is replayed, on which engines, and its list.
+
+    Of the checkpoint only what may be at fault is looked at.
+    """
 
     checkpoint: Checkpoint
     conditions: Conditions
@@ -57,8 +61,16 @@ class Draft:
 
     def replay(self, entries: Sequence[str], all_linear: bool = False) -> list[EngineRun]:
         """The engines on the draft with another list."""
+        return [self.replay_on(name, entries, all_linear) for name in self.engines]
+
+    def replay_on(self, name: str, entries: Sequence[str], all_linear: bool) -> EngineRun:
+        """One engine on the draft with another list."""
         edited = with_list(self.checkpoint, self.place, entries, all_linear)
-        return [engine(name).replay(edited, self.conditions) for name in self.engines]
+        return engine(name).replay(edited, self.conditions)
+
+    def looking_at(self, tensors: tuple[Tensor, ...] | None) -> "Draft":
+        """The draft of whose tensors these alone are loaded, all for None."""
+        return replace(self, checkpoint=replace(self.checkpoint, looked_at=tensors))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +79,27 @@ class Spelling:
 
     `kept` is what stays of the checkpoint's, `removed` what goes, `words` are the
     names, or last parts of names, that it gains, `added` the entries for them; with
-    `all_linear` the config group must target `Linear`. `runs` are the replays.
+    `all_linear` the config group must target `Linear`. `runs` are the replays, of what
+    may be at fault.
     """
 
-    place: Place
+    draft: Draft
     kept: tuple[str, ...]
     words: tuple[str, ...]
     added: tuple[str, ...]
     removed: tuple[str, ...]
     all_linear: bool
     runs: tuple[EngineRun, ...]
+
+    @property
+    def place(self) -> Place:
+        return self.draft.place
+
+    def on_all_tensors(self) -> Iterator[EngineRun]:
+        """Every engine with the list, on all of the checkpoint: one after another, for each may be large."""
+        whole = self.draft.looking_at(None)
+        for name in self.draft.engines:
+            yield whole.replay_on(name, self.entries, self.all_linear)
 
     @property
     def entries(self) -> tuple[str, ...]:
@@ -122,9 +145,9 @@ def spelled(checkpoint: Checkpoint, runs: Sequence[EngineRun], conditions: Condi
         return None
     engines = tuple(run.engine for run in judged)
     draft = Draft(checkpoint, conditions, engines, place, DIALECTS[failing.quantization])
-    names = [found for run in draft.replay(draft.dialect.everything) if (found := _names(draft, run))]
+    draft, names = _narrowed(draft, judged)
     targets = (False, True) if _one_group(config_at(checkpoint, place)) else (False,)
-    candidates = [_candidate(draft, names, all_linear) for all_linear in targets]
+    candidates = (_candidate(draft, names, all_linear) for all_linear in targets)
     best = min(candidates, key=lambda spelling: _faults(spelling.runs))
     if _faults(best.runs) >= _faults(judged):
         # An entry may reach a shard in one look-up of an engine and not in another: say all names anew.
@@ -135,6 +158,22 @@ def spelled(checkpoint: Checkpoint, runs: Sequence[EngineRun], conditions: Condi
     fewest = _fewest(draft, best)
     # A list that is no list is mended by writing it anew, which its refusal tells.
     return fewest if fewest.added or fewest.removed or fewest.all_linear else None
+
+
+def _narrowed(draft: Draft, judged: Sequence[EngineRun]) -> tuple[Draft, list[Names]]:
+    """The draft with those tensors alone that some engine has a module for, and what engines look up.
+
+    No list makes a fault of another tensor, of which there may be a whole target. Where an
+    engine builds nothing, nothing tells what it has modules for, and all are looked at.
+    """
+    bare = draft.looking_at(()).replay(draft.dialect.everything)
+    trees = {run.engine: run.tree.modules for run in (*judged, *bare) if run.tree is not None}
+    if len(trees) == len(draft.engines):
+        own = {name for tree in trees.values() for name in tree.owners}
+        stored = stored_modules(draft.checkpoint.tensors)
+        at_stake = {tensor for name in own & stored.keys() for tensor in stored[name].tensors}
+        draft = draft.looking_at(Tensors(t for t in draft.checkpoint.tensors if t in at_stake))
+    return draft, [found for run in bare if (found := _names(draft, run))]
 
 
 def _faults(runs: Iterable[EngineRun]) -> int:
@@ -151,7 +190,7 @@ def _names(draft: Draft, run: EngineRun) -> Names | None:
     if run.tree is None or run.quant_config is None:
         return None
     names: dict[State, dict[str, None]] = {state: {} for state in State}
-    for name, parts in stored_in(run.tree.modules, draft.checkpoint.tensors).items():
+    for name, parts in stored_in(run.tree.modules, draft.checkpoint.to_load).items():
         prefix, state = run.tree.modules[name].prefix, state_of(parts)
         if prefix is not None and state is not None:
             names[state].update(dict.fromkeys(run.quant_config.names_looked_up(prefix)))
@@ -190,7 +229,7 @@ def _replayed(draft: Draft, words: tuple[str, ...], removed: tuple[str, ...], al
     kept = tuple(entry for entry in written if entry not in removed)
     added = draft.dialect.spell(words)
     runs = tuple(draft.replay((*kept, *added), all_linear))
-    return Spelling(draft.place, kept, words, added, removed, all_linear, runs)
+    return Spelling(draft, kept, words, added, removed, all_linear, runs)
 
 
 BUILT_OTHERWISE: Final = {State.QUANTIZED: "dense", State.DENSE: "quantized", State.MIXED: "as one"}
@@ -200,7 +239,7 @@ def _otherwise(run: EngineRun) -> str:
     """What an engine builds otherwise than it is stored, under the best list."""
     if run.plan is None:
         return run.refusal.reason.rstrip(".") if run.refusal else "it is not replayed"
-    odd = disagreements(run.plan.modules, run.plan.tensors)
+    odd = built_otherwise(run)
     for state, built in BUILT_OTHERWISE.items():
         modules = [name for name, found in odd.items() if found is state]
         if modules:

@@ -4,12 +4,14 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from dflash_audit.drops import excuse, owner
+from dflash_audit.drops import excuses
 from dflash_audit.dtypes import DENSE_FLOATS, TORCH
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.loadplan import LoadPlan
+from dflash_audit.once import once
 from dflash_audit.sources.checkpoint import Tensor
-from dflash_audit.tree import Module
+from dflash_audit.sources.tensors import Tensors, as_tensors
+from dflash_audit.tree import Module, Modules
 
 WEIGHTS: Final = ("weight", "weight_packed", "qweight")
 """Names of the tensor that holds a weight's numbers; the last two are never a dense one's."""
@@ -29,19 +31,28 @@ class State(StrEnum):
 class Stored(NamedTuple):
     """One module of a checkpoint by its name there, without a leading `model.`.
 
-    `leaves` are its tensors by their own name: `weight`, `weight_scale`, ….
+    `tensors` are all of it, in the engine's order.
     """
 
     name: str
-    leaves: Mapping[str, Tensor]
+    tensors: tuple[Tensor, ...]
+
+    @property
+    def leaves(self) -> Mapping[str, Tensor]:
+        """Its tensors by their own name: `weight`, `weight_scale`, …."""
+        return {tensor.name.rpartition(".")[2]: tensor for tensor in self.tensors}
 
     @property
     def weight(self) -> Tensor | None:
-        return next((self.leaves[leaf] for leaf in WEIGHTS if leaf in self.leaves), None)
+        return self._first(WEIGHTS)
 
     @property
     def scale(self) -> Tensor | None:
-        return next((self.leaves[leaf] for leaf in SCALES if leaf in self.leaves), None)
+        return self._first(SCALES)
+
+    def _first(self, names: Iterable[str]) -> Tensor | None:
+        leaves = self.leaves
+        return next((leaves[name] for name in names if name in leaves), None)
 
     @property
     def state(self) -> State | None:
@@ -49,24 +60,28 @@ class Stored(NamedTuple):
         weight = self.weight
         if weight is None:
             return None
-        dense = "weight" in self.leaves and TORCH.get(weight.dtype) in DENSE_FLOATS
+        dense = weight.name.rpartition(".")[2] == "weight" and TORCH.get(weight.dtype) in DENSE_FLOATS
         return State.DENSE if dense else State.QUANTIZED
 
 
 def stored_modules(tensors: Iterable[Tensor]) -> Mapping[str, Stored]:
     """Name on disk -> module, in the order of the tensors."""
-    leaves: dict[str, dict[str, Tensor]] = {}
+    return _stored(as_tensors(tensors))
+
+
+@once
+def _stored(tensors: Tensors) -> Mapping[str, Stored]:
+    found: dict[str, list[Tensor]] = {}
     for tensor in tensors:
-        module, _, leaf = tensor.name.removeprefix("model.").rpartition(".")
-        leaves.setdefault(module, {})[leaf] = tensor
-    return {name: Stored(name, own) for name, own in leaves.items()}
+        found.setdefault(tensor.name.removeprefix("model.").rpartition(".")[0], []).append(tensor)
+    return {name: Stored(name, tuple(own)) for name, own in found.items()}
 
 
-def stored_in(modules: Mapping[str, Module], tensors: Iterable[Tensor]) -> Mapping[str, list[Stored]]:
+def stored_in(modules: Modules, tensors: Iterable[Tensor]) -> Mapping[str, list[Stored]]:
     """Built linear -> what is stored for it: its shards, or itself."""
     found: dict[str, list[Stored]] = {}
     for stored in stored_modules(tensors).values():
-        module = owner(modules, f"{stored.name}.weight")
+        module = modules.owners.get(stored.name.removeprefix("model."))
         if module is not None and is_linear(module) and stored.weight is not None:
             found.setdefault(module.name, []).append(stored)
     return found
@@ -88,7 +103,7 @@ def takes_dense(module: Module) -> bool:
     return any(p.name == "weight" and p.dtype in DENSE_FLOATS for p in module.parameters)
 
 
-def disagreements(modules: Mapping[str, Module], tensors: Iterable[Tensor]) -> Mapping[str, State]:
+def disagreements(modules: Modules, tensors: Iterable[Tensor]) -> Mapping[str, State]:
     """Built linear -> how it is stored, where it is built otherwise."""
     found = {}
     for name, parts in stored_in(modules, tensors).items():
@@ -98,23 +113,28 @@ def disagreements(modules: Mapping[str, Module], tensors: Iterable[Tensor]) -> M
     return found
 
 
+@once
+def built_otherwise(run: EngineRun) -> Mapping[str, State]:
+    """The disagreements of what an engine builds with what it loads; none where it loads nothing."""
+    return {} if run.plan is None else disagreements(run.plan.modules, run.plan.tensors)
+
+
 NOT_BUILT: Final = 1_000_000
 """More than any draft that is built can have wrong."""
 
 
+@once
 def faults(run: EngineRun) -> int:
     """How many linears an engine builds otherwise than they are stored, and tensors of linears it loses."""
     if run.plan is None:
         return NOT_BUILT
-    return len(disagreements(run.plan.modules, run.plan.tensors)) + sum(
-        _lost(run, run.plan, tensor) for tensor in run.plan.tensors
-    )
+    linears = {name for name, module in run.plan.modules.owners.items() if is_linear(module)}
+    on_disk = (stored for stored in stored_modules(run.plan.tensors).values() if stored.name in linears)
+    of_linears = (tensor for stored in on_disk for tensor in stored.tensors)
+    return len(built_otherwise(run)) + sum(_lost(run, run.plan, tensor) for tensor in of_linears)
 
 
 def _lost(run: EngineRun, plan: LoadPlan, tensor: Tensor) -> bool:
-    """Whether a tensor of a linear goes nowhere, or loses its meaning on the way."""
-    module = owner(plan.modules, tensor.name)
-    if module is None or not is_linear(module):
-        return False
-    fills = plan.fills.get(tensor, [])
-    return any(fill.lossy for fill in fills) or (not fills and excuse(run, tensor) is None)
+    """Whether a tensor goes nowhere, or loses its meaning on the way."""
+    lossy = any(fill.lossy for fill in plan.fills.get(tensor, ()))
+    return lossy or (tensor not in plan.fills and tensor not in excuses(run))

@@ -4,7 +4,6 @@ A value is told only where all tensors of a kind agree on it.
 """
 
 import math
-import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
@@ -15,6 +14,7 @@ from dflash_audit.sources.checkpoint import Tensor
 INNER: Final = "dflash_config"
 
 LAYER: Final = r"layers\.\d+\."
+ANYTHING: Final = "(?s:.*)"
 CODEBOOKS: Final = r"candidate_selector\.(predecessor|successor)_codebook(\.weight)?"
 
 Value = Callable[[Tensor], int | None]
@@ -100,7 +100,7 @@ def _vocabulary(draft: Draft) -> Iterator[Clue]:
 
 
 def _domino(draft: Draft) -> Iterator[Clue]:
-    parts = [t for name, t in draft.tensors.items() if name.startswith(("prefix_gru.", "embed_proj."))]
+    parts = draft.named(rf"(prefix_gru|embed_proj)\.{ANYTHING}")
     if not parts:
         return
     yield Clue(INNER, "projector_type", "domino", draft.either("projector_type"), _made_with(parts[0]))
@@ -132,7 +132,8 @@ def _lilicorr(draft: Draft) -> Iterator[Clue]:
         ratio = read if isinstance(read, int | float) and math.isfinite(read) else 0
         if hidden and int(hidden * ratio) != up.shape[0]:
             yield Clue(INNER, "lilicorr_mlp_ratio", up.shape[0] / hidden, read, _made_with(up))
-    layers = {m[1] for name in draft.tensors if (m := re.match(r"lilicorr\.layers\.(\d+)\.", name))}
+    names = (tensor.name.removeprefix("model.") for tensor in draft.named(rf"lilicorr\.{LAYER}{ANYTHING}"))
+    layers = {name.split(".")[2] for name in names}
     if layers and layers == set(map(str, range(len(layers)))):
         read = whole(draft.inner.get("lilicorr_num_layers"))
         evidence = f"The tensors of the head are of layers 0 to {len(layers) - 1}, which is"
@@ -191,7 +192,8 @@ def _sizes(draft: Draft) -> Iterator[Clue]:
 
 
 def _depth(draft: Draft) -> Iterator[Clue]:
-    found = {int(match[1]) for name in draft.tensors if (match := re.match(r"layers\.(\d+)\.", name))}
+    names = (tensor.name.removeprefix("model.") for tensor in draft.named(LAYER + ANYTHING))
+    found = {int(name.split(".")[1]) for name in names}
     if found and found == set(range(len(found))):
         evidence = f"The tensors are of layers 0 to {max(found)}, which is"
         read = whole(draft.config.get("num_hidden_layers"))
@@ -215,7 +217,7 @@ def _told(values: list[int | None]) -> int | None:
 
 
 def _matching(draft: Draft, pattern: str, rank: int) -> list[Tensor]:
-    return [t for name, t in draft.tensors.items() if re.fullmatch(pattern, name) and len(t.shape) == rank]
+    return [tensor for tensor in draft.named(pattern) if len(tensor.shape) == rank]
 
 
 def _made_with(tensor: Tensor) -> str:

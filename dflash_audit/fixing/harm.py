@@ -1,6 +1,6 @@
 """What an engine does to a checkpoint without a word: the harm that no repair may bring."""
 
-from dflash_audit.drops import excuse
+from dflash_audit.drops import excuses
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.facts import Facts
 from dflash_audit.rules import finder
@@ -20,7 +20,7 @@ def harm(run: EngineRun) -> frozenset[str]:
     plan = run.plan
     if plan is None:
         return frozenset()
-    lost = {f"drops {t.name}" for t in plan.tensors if not plan.fills.get(t) and excuse(run, t) is None}
+    lost = {f"drops {t.name}" for t in plan.tensors if t not in plan.fills and t not in excuses(run)}
     missing = {f"leaves {name} unfilled" for name in plan.missing()}
     resized = {f"resizes {name}" for found in finder("resized-parameter")(run) for name in found.subjects}
     lossy = {

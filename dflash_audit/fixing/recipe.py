@@ -22,7 +22,7 @@ from dflash_audit.judge import engine_findings
 from dflash_audit.repairs.edit import ABSENT, edit
 from dflash_audit.repairs.quantization_config import KEYS, told_schemes
 from dflash_audit.repairs.what_if import with_edits
-from dflash_audit.tree import FUSED, Module, Tree
+from dflash_audit.tree import FUSED, Module, Modules, Tree
 
 OVER_QUANTIZATION: Final = frozenset(("quant_config", "build"))
 """Stages at which an engine stops over the quantization of a layer, among other things."""
@@ -180,7 +180,7 @@ def _dense_names(bare: Facts, limited: Iterable[str]) -> tuple[str, ...]:
     quantized: set[str] = set()
     limits = {name.removesuffix(".weight") for name in limited}
     for run in bare.runs:
-        modules = run.tree.modules if run.tree else {}
+        modules = run.tree.modules if run.tree else Modules()
         stored = stored_in(modules, bare.checkpoint.tensors)
         for name, module in modules.items():
             if not is_linear(module):

@@ -21,7 +21,18 @@ FORMATS: Final[Mapping[str, str]] = {
 }
 
 
+IN_PIECES: Final = ("json", "jsonl")
+
+
 def render(name: str, report: "Report", screen: "Screen") -> str:
     """The report in the format of that name, without a newline at its end."""
     write: Callable[[Report, Screen], str] = import_module(FORMATS[name]).render
+    return write(report, screen)
+
+
+def pieces(name: str, report: "Report", screen: "Screen") -> list[str]:
+    """As `render`, in pieces to write one after another, where the format makes any: it may be large."""
+    if name not in IN_PIECES:
+        return [render(name, report, screen)]
+    write: Callable[[Report, Screen], list[str]] = import_module(FORMATS[name]).pieces
     return write(report, screen)

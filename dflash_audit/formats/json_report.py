@@ -1,17 +1,17 @@
 """The report as JSON, version 1: a contract that other programs read. Keys are only ever added."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dflash_audit import __version__
-from dflash_audit.drops import excuse
+from dflash_audit.drops import excuses
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.errors import Unreadable
-from dflash_audit.finding import FailOn, Finding
+from dflash_audit.finding import FailOn, Finding, Skip
 from dflash_audit.formats.json_text import json_text
 from dflash_audit.formats.screen import Screen
-from dflash_audit.loadplan import LoadPlan
+from dflash_audit.loadplan import Fill, LoadPlan
 from dflash_audit.report import Report
 from dflash_audit.sources.checkpoint import Checkpoint, Tensor
 
@@ -23,8 +23,22 @@ SCHEMA_VERSION: Final = 1
 
 def render(report: Report, screen: Screen) -> str:
     """One JSON object, on one line, whatever the screen."""
+    return "".join(pieces(report, screen))
+
+
+def pieces(report: Report, screen: Screen) -> list[str]:
+    """As `render`, in pieces: an engine's part, with every tensor, is made when that before it is text."""
     del screen
-    return json_text(document(report))
+    found: list[str] = []
+    for key, value in _members(report):
+        found.append(f"{',' if found else '{'}{json_text(key)}:")
+        found += _array(value) if isinstance(value, Iterator) else [json_text(value)]
+    return [*found, "}"]
+
+
+def _array(values: Iterator[Any]) -> list[str]:
+    texts = [text for value in values for text in (",", json_text(value))]
+    return ["[", *texts[1:], "]"]
 
 
 def schema() -> str:
@@ -34,30 +48,37 @@ def schema() -> str:
 
 def document(report: Report) -> dict[str, Any]:
     """The report's object; see the contract for its keys."""
+    return {key: [*value] if isinstance(value, Iterator) else value for key, value in _members(report)}
+
+
+def _members(report: Report) -> Iterator[tuple[str, Any]]:
     config = _config(report)  # first: it may read a file, which counts in the source's bytes
+    yield "schema_version", SCHEMA_VERSION
+    yield "tool", {"name": "dflash-audit", "version": __version__}
+    yield "source", _source(report)
+    yield "config", config
+    yield "conditions", _conditions(report)
+    yield "target", _target(report.conditions.target)
+    yield "engines", (_engine(report, run) for run in report.runs)
+    yield "findings", (finding_document(finding) for finding in report.findings)
+    yield "skips", [_skip(report, skip) for skip in report.skips]
+    yield "warmup", _warmups(report)
+    yield "error", report.error and {"kind": report.error.kind, "message": report.error.message}
+    yield "summary", _summary(report)
+
+
+def _skip(report: Report, skip: Skip) -> dict[str, Any]:
+    return {"rule": skip.rule, "reason": skip.reason, "failing": skip in report.failing_skips}
+
+
+def _summary(report: Report) -> dict[str, Any]:
     return {
-        "schema_version": SCHEMA_VERSION,
-        "tool": {"name": "dflash-audit", "version": __version__},
-        "source": _source(report),
-        "config": config,
-        "conditions": _conditions(report),
-        "target": _target(report.conditions.target),
-        "engines": [_engine(report, run) for run in report.runs],
-        "findings": [finding_document(finding) for finding in report.findings],
-        "skips": [
-            {"rule": skip.rule, "reason": skip.reason, "failing": skip in report.failing_skips}
-            for skip in report.skips
-        ],
-        "warmup": _warmups(report),
-        "error": report.error and {"kind": report.error.kind, "message": report.error.message},
-        "summary": {
-            "errors": report.counts["error"],
-            "warnings": report.counts["warning"],
-            "notes": report.counts["note"],
-            "exit_code": report.exit_code,
-            "known": report.waived("known"),
-            "ignored": report.waived("ignored"),
-        },
+        "errors": report.counts["error"],
+        "warnings": report.counts["warning"],
+        "notes": report.counts["note"],
+        "exit_code": report.exit_code,
+        "known": report.waived("known"),
+        "ignored": report.waived("ignored"),
     }
 
 
@@ -156,7 +177,7 @@ def _engine(report: Report, run: EngineRun) -> dict[str, Any]:
         "quantization": run.quantization,
         "refusal": refusal and {"stage": refusal.stage, "reason": refusal.reason, "tensor": refusal.tensor},
         "parameters": _parameters(run),
-        "tensors": [_tensor(run, run.plan, tensor) for tensor in run.plan.tensors] if run.plan else [],
+        "tensors": _tensors(run, run.plan) if run.plan else [],
         "resized": _resized(run.plan) if run.plan else [],
         "version": run.version,
         "verdicts": [{"tp": tp, "verdict": each} for tp, each in report.verdicts(run).items()],
@@ -180,9 +201,13 @@ def _parameters(run: EngineRun) -> list[dict[str, Any]]:
     ]
 
 
-def _tensor(run: EngineRun, plan: LoadPlan, tensor: Tensor) -> dict[str, Any]:
-    fills = plan.fills.get(tensor, [])
-    outcome = "loaded" if fills else "ignored" if excuse(run, tensor) else "dropped"
+def _tensors(run: EngineRun, plan: LoadPlan) -> list[dict[str, Any]]:
+    reasons = excuses(run)
+    return [_tensor(tensor, plan.fills.get(tensor, ()), reasons.get(tensor)) for tensor in plan.tensors]
+
+
+def _tensor(tensor: Tensor, fills: Sequence[Fill], excuse: str | None) -> dict[str, Any]:
+    outcome = "loaded" if fills else "ignored" if excuse else "dropped"
     casts = [{"to": fill.cast_to, "lossy": fill.lossy} for fill in fills if fill.cast_to]
     return {
         "name": tensor.name,

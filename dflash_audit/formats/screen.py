@@ -1,10 +1,9 @@
 """Where a report is shown."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Screen:
+class Screen(NamedTuple):
     """Columns of the screen, whether it shows colours, and whether the load plan is wanted too."""
 
     width: int = 80

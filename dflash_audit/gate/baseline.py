@@ -68,7 +68,7 @@ def write(report: Report, controls: Controls, path: str) -> Report:
         write_atomically(path, f"{json_text(document, indent=1)}\n")
     except OSError as error:
         return replace(held, error=unwritable(path, error))
-    return waive(report, replace(controls, known={e["fingerprint"]: e["severity"] for e in entries}))
+    return waive(report, controls._replace(known={e["fingerprint"]: e["severity"] for e in entries}))
 
 
 def _entries(report: Report) -> Iterator[dict[str, Any]]:

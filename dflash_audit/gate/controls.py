@@ -1,7 +1,6 @@
 """What whoever runs an audit lets pass."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
@@ -22,8 +21,7 @@ class Ignore(NamedTuple):
         return self.glob in (None, subject, finding.subject) or fnmatchcase(subject, self.glob or "")
 
 
-@dataclass(frozen=True, slots=True)
-class Controls:
+class Controls(NamedTuple):
     """`select` are the rules to go by, None for all.
 
     `known` are the fingerprints of a baseline, with the severities under which they are

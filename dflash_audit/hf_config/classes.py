@@ -6,16 +6,14 @@ The table is `recorded.json`, read from transformers 5.19.0 and SGLang 0.5.23 by
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from dflash_audit.hf_config.field_types import Kind
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(NamedTuple):
     """A field: `bounds` are the smallest and the largest value beside the type."""
 
     kind: Kind
@@ -23,8 +21,7 @@ class Field:
     bounds: tuple[float, float] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ClassFacts:
+class ClassFacts(NamedTuple):
     """A config class as data.
 
     `aliases` is its attribute_map (another name -> the attribute's own),

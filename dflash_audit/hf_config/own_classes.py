@@ -6,7 +6,6 @@ the DeepSeek aliases) and the file in `srt/configs/` that each function names.
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, Final, Literal
 
 from dflash_audit.hf_config.behaviours import TRANSFORMERS_CLASSES
@@ -162,7 +161,7 @@ def _qwen3_5(model_type: str) -> Callable[[Arguments], ConfigObject]:
 
 def _like_qwen3_next(model_type: str, given: Arguments) -> ConfigObject:
     """Qwen3-Next's `__init__`, which takes `layer_types` and keeps it nowhere."""
-    facts = replace(sglang_class(model_type), parameters=sglang_class("qwen3_next").parameters)
+    facts = sglang_class(model_type)._replace(parameters=sglang_class("qwen3_next").parameters)
     arguments, rest = _split(facts, given)
     rest |= _pass_on(arguments, ("tie_word_embeddings",))
     config = make(facts, BASE, rest)
@@ -216,7 +215,7 @@ def _bailing_hybrid(given: Arguments) -> ConfigObject:
 
 def _alias(model_type: str) -> Callable[[Arguments], ConfigObject]:
     """DeepSeek-V3's class under another name, which is no longer `@strict`."""
-    behaviour = replace(TRANSFORMERS_CLASSES["deepseek_v3"], strict=False)
+    behaviour = TRANSFORMERS_CLASSES["deepseek_v3"]._replace(strict=False)
     return lambda given: make(sglang_class(model_type), behaviour, given)
 
 

@@ -7,7 +7,6 @@ Source: SGLang 0.5.23 `srt/utils/hf_transformers/config.py` (`get_config`,
 
 import copy
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 from dflash_audit.hf_config.behaviours import TRANSFORMERS_CLASSES
@@ -113,10 +112,10 @@ def _as_before(facts: ClassFacts, model_type: str) -> ClassFacts:
     if model_type in UNCHECKED_BEFORE:
         unchecked = frozenset(facts.fields) - frozenset(base_class().fields)
     fields = {
-        name: replace(field, kind="any") if name in unchecked else field
+        name: field._replace(kind="any") if name in unchecked else field
         for name, field in facts.fields.items()
     }
-    return replace(facts, fields=fields, odd_heads=True)
+    return facts._replace(fields=fields, odd_heads=True)
 
 
 def _decoded(value: Any) -> Any:

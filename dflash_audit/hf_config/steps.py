@@ -6,8 +6,7 @@ config has beyond the class's fields.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from dflash_audit.hf_config import layer_types, rope
 from dflash_audit.hf_config.config_object import MISSING, ConfigObject
@@ -23,8 +22,7 @@ def heads_fill_embedding(config: ConfigObject) -> None:
         raise Refused(f"the embed_dim ({width}) is not a multiple of the number of attention heads ({heads})")
 
 
-@dataclass(frozen=True, slots=True)
-class Behaviour:
+class Behaviour(NamedTuple):
     """What a class does `before` and `after` the common part, and its own checks."""
 
     before: tuple[Step, ...] = ()

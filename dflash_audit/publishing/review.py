@@ -60,11 +60,11 @@ def review(repo: Repo, number: int, request: Request, gate: Callable[[Report], R
     source = f"{SCHEME}{repo.name}"  # a repo, whatever is here under that name
     try:
         # Read once, for both sides: what is wrong with it is the fault of neither.
-        request = replace(request, target=None, conditions=with_target(request))
+        request = request._replace(target=None, conditions=with_target(request))
     except Unreadable as error:
         return Review(repo, number, pull_request, error=error)
-    before = gate(audit(replace(request, source=source, revision=pull_request.base)))
-    after = gate(audit(replace(request, source=source, revision=pull_request.ref)))
+    before = gate(audit(request._replace(source=source, revision=pull_request.base)))
+    after = gate(audit(request._replace(source=source, revision=pull_request.ref)))
     unseen = [side.error for side in (after, before) if side.error and side.error.kind in NOT_SEEN]
     if unseen:
         return Review(repo, number, pull_request, before, after, error=unseen[0])

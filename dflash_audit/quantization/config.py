@@ -1,7 +1,6 @@
 """What every quantization method gives the builder of a draft."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol
 
 from dflash_audit.tree import Linear, Scheme
@@ -29,8 +28,7 @@ class Dialect(NamedTuple):
 CURRENT: Final = Dialect()
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(NamedTuple):
     """What a method may read beside its own config.
 
     `packed_modules_mapping` is the draft class's: fused module -> its shards;

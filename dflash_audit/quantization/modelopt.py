@@ -10,7 +10,7 @@ a flat form (`quantization_config` of `config.json`, and some
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from dflash_audit.match import regex
@@ -462,7 +462,7 @@ def _nvfp4(layer: Linear, group_size: object, *, awq: bool) -> Scheme:
     )
     parameters = (
         weight,
-        replace(_shard_scalars("input_scale", layer), defaulted=True, default=1.0),
+        _shard_scalars("input_scale", layer)._replace(defaulted=True, default=1.0),
         *((smoothing,) if awq else ()),
         _shard_scalars("weight_scale_2", layer),
         weight_scale,
@@ -477,7 +477,7 @@ def _nvfp4_weight_only(layer: Linear, group_size: object) -> Scheme:
         weight,
         _shard_scalars("weight_scale_2", layer),
         weight_scale,
-        replace(_shard_scalars("input_scale", layer), defaulted=True),
+        _shard_scalars("input_scale", layer)._replace(defaulted=True),
     )
     return Scheme("ModelOptNvFp4A16LinearMethod", "v1", parameters)
 
@@ -498,4 +498,4 @@ def _packed(layer: Linear, group_size: object) -> tuple[Parameter, Parameter]:
 
 def _shard_scalars(name: str, layer: Linear) -> Parameter:
     scales = shard_scales(name, layer)
-    return replace(scales, placement=replace(scales.placement, scalar_per_shard=True))
+    return scales._replace(placement=scales.placement._replace(scalar_per_shard=True))

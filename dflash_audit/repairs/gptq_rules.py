@@ -11,6 +11,7 @@ from dflash_audit.diagnosis.stored import State, faults, state_of, stored_in
 from dflash_audit.facts import Facts
 from dflash_audit.repairs.edit import Proposal, edit
 from dflash_audit.repairs.what_if import with_edits
+from dflash_audit.tree import Modules
 
 OWN: Final = "quantization_config"
 RULES: Final = (OWN, "dynamic")
@@ -42,7 +43,7 @@ def names_of_dense(bare: Facts) -> list[str]:
     dense: dict[str, None] = {}
     quantized: set[str] = set()
     for run in bare.runs:
-        modules = run.tree.modules if run.tree else {}
+        modules = run.tree.modules if run.tree else Modules()
         for name, parts in stored_in(modules, bare.checkpoint.tensors).items():
             prefix, state = modules[name].prefix, state_of(parts)
             if prefix is not None and state is State.DENSE:

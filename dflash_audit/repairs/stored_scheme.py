@@ -11,7 +11,7 @@ from typing import Any, Final
 from dflash_audit.diagnosis.stored import State, Stored, stored_in
 from dflash_audit.diagnosis.stored_layout import WORD
 from dflash_audit.sources.checkpoint import Checkpoint, Tensor
-from dflash_audit.tree import Module
+from dflash_audit.tree import Modules
 
 BLOCK: Final = 128
 """The block of nearly every block-quantized export, tried before what the shapes divide into."""
@@ -39,7 +39,7 @@ class Scheme:
     doubt: str | None = None
 
 
-def quantized_parts(modules: Mapping[str, Module], checkpoint: Checkpoint) -> list[Part]:
+def quantized_parts(modules: Modules, checkpoint: Checkpoint) -> list[Part]:
     """What is quantized on disk of the linears of a tree that is built dense."""
     found = []
     for name, parts in stored_in(modules, checkpoint.tensors).items():

@@ -55,8 +55,7 @@ def _as_written(run: EngineRun, checkpoint: Checkpoint) -> Draft | None:
     named = checkpoint.config.get("architectures")
     if not is_sglang(run) or not isinstance(named, list) or not named or not isinstance(named[0], str):
         return None
-    tensors = {tensor.name.removeprefix("model."): tensor for tensor in checkpoint.tensors}
-    return Draft(run.engine, named[0], checkpoint.config, checkpoint.config, tensors)
+    return Draft(run.engine, named[0], checkpoint.config, checkpoint.config, checkpoint.tensors)
 
 
 def _of_subject(draft: Draft, subject: Subject) -> Proposal:

@@ -14,4 +14,4 @@ def with_edits(facts: Facts, edits: Iterable[Edit]) -> Facts:
     checkpoint = replace(facts.checkpoint, config=config)
     profiles = [run.engine for run in facts.runs if run.engine in ENGINES]
     runs = tuple(engine(name).replay(checkpoint, facts.conditions) for name in profiles)
-    return replace(facts, checkpoint=checkpoint, runs=runs, warmups=())
+    return facts._replace(checkpoint=checkpoint, runs=runs, warmups=())

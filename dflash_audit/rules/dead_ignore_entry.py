@@ -27,7 +27,6 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from dflash_audit.diagnosis.ignore_lists import matches
 from dflash_audit.diagnosis.stored import State, is_linear, stored_modules, takes_dense
-from dflash_audit.drops import owner
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
 from dflash_audit.fold import fold, title
@@ -57,7 +56,7 @@ def _stranded(plan: LoadPlan) -> Mapping[str, Module]:
     """Module name on disk -> the linear it is for, where it is dense on disk and built quantized."""
     found = {}
     for stored in stored_modules(plan.tensors).values():
-        module = owner(plan.modules, f"{stored.name}.weight")
+        module = plan.modules.owner(f"{stored.name}.weight")
         if module is None or module.prefix is None or not is_linear(module):
             continue
         if stored.state is State.DENSE and not takes_dense(module):

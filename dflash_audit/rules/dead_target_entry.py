@@ -28,6 +28,7 @@ name the layers as every engine does: fused and by shard, under any prefix.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dflash_audit.diagnosis.ignore_lists import DIALECTS, pattern, place_of, with_list
@@ -39,7 +40,7 @@ from dflash_audit.fold import fold
 from dflash_audit.match import exact_or_regex
 from dflash_audit.refusal import Refused
 from dflash_audit.sources.checkpoint import Checkpoint
-from dflash_audit.tree import Module
+from dflash_audit.tree import Module, Modules
 
 if TYPE_CHECKING:
     from dflash_audit.quantization.compressed_tensors.config import CompressedTensors
@@ -79,14 +80,15 @@ def dead_targets(
     return found
 
 
-def _tree(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Mapping[str, Module]:
+def _tree(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Modules:
     """The modules as this engine asks about them, seen where every layer is left dense."""
     place = place_of(checkpoint, run.quantization)
     if place is None or run.quantization is None:
-        return {}
-    bare = with_list(checkpoint, place, DIALECTS[run.quantization].everything, all_linear=False)
+        return Modules()
+    unloaded = replace(checkpoint, looked_at=())
+    bare = with_list(unloaded, place, DIALECTS[run.quantization].everything, all_linear=False)
     tree = engine(run.engine).replay(bare, conditions).tree
-    return tree.modules if tree else {}
+    return tree.modules if tree else Modules()
 
 
 def _names(target: str, name: str, module: Module) -> bool:

@@ -26,26 +26,44 @@ disk. If the draft has no such module, restore the config key that builds it (`c
 `attention_bias`, another class), or remove the tensor.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from dflash_audit.drops import dropped, owner
+from dflash_audit.drops import dropped
 from dflash_audit.dtypes import DENSE_FLOATS, TORCH
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
 from dflash_audit.fold import pattern, title
+from dflash_audit.once import once
 from dflash_audit.sources.checkpoint import Tensor
 from dflash_audit.tree import Module
 
 
 def find(run: EngineRun) -> Iterator[Finding]:
     """One finding for what is dropped of one kind of module, in all layers."""
+    for tensors in _groups(run):
+        yield _finding(run, tensors, _module(run, tensors[0]))
+
+
+def mends(run: EngineRun) -> Mapping[str, str]:
+    """Module -> the mend of what is dropped of it, which fills it too."""
+    hints = ((tensors, _hint(tensors[0], _module(run, tensors[0]))) for tensors in _groups(run))
+    owned = ((_module(run, tensor), hint) for tensors, hint in hints for tensor in tensors)
+    return {module.name: hint for module, hint in owned if module is not None}
+
+
+@once
+def _groups(run: EngineRun) -> list[list[Tensor]]:
+    """What is dropped, by kinds of modules."""
     groups: dict[str, list[Tensor]] = {}
     for tensor in dropped(run):
         module = _module(run, tensor)
         of = tensor.name.rpartition(".")[0] if module is None else module.name
         groups.setdefault(pattern(of), []).append(tensor)
-    for tensors in groups.values():
-        yield _finding(run, tensors, _module(run, tensors[0]))
+    return [*groups.values()]
+
+
+def _module(run: EngineRun, tensor: Tensor) -> Module | None:
+    return run.tree.modules.owner(tensor.name) if run.tree else None
 
 
 def _finding(run: EngineRun, tensors: list[Tensor], module: Module | None) -> Finding:
@@ -61,10 +79,6 @@ def _finding(run: EngineRun, tensors: list[Tensor], module: Module | None) -> Fi
         hint=_hint(tensors[0], module),
         subjects=names,
     )
-
-
-def _module(run: EngineRun, tensor: Tensor) -> Module | None:
-    return owner(run.tree.modules, tensor.name) if run.tree else None
 
 
 def _why(run: EngineRun, module: Module | None) -> str:

@@ -26,7 +26,6 @@ mean the output of the layer: a list called `eagle_aux_hidden_state_layer_ids` c
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from dflash_audit.diagnosis.sglang_draft import Draft, read_draft, whole, whole_list
 from dflash_audit.engine_run import Conditions, EngineRun
@@ -65,7 +64,7 @@ def _picked(draft: Draft, conditions: Conditions) -> str:
     """The layers that it picks: of the target that it serves, whatever the config says of one."""
     depth = _depth(conditions) or whole(draft.either("num_target_layers"))
     try:
-        parsed = replace(dflash_config.parse(draft.config), num_target_layers=depth)
+        parsed = dflash_config.parse(draft.config)._replace(num_target_layers=depth)
         ids = dflash_config.taps(parsed, draft.layers) if depth else None
     except Refused:
         ids = None

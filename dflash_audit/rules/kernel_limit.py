@@ -40,10 +40,10 @@ def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iter
     """One finding a limit, for all layers that break it and are built as they are on disk."""
     if not is_sglang(run) or run.plan is None or run.refusal is not None:
         return
-    odd = disagreements(run.plan.modules, checkpoint.tensors)
+    limits = {name: limit(module, conditions.capability) for name, module in run.plan.modules.items()}
+    odd = disagreements(run.plan.modules, checkpoint.tensors) if any(limits.values()) else {}
     broken: dict[Limit, list[str]] = {}
-    for name, module in run.plan.modules.items():
-        found = limit(module, conditions.capability)
+    for name, found in limits.items():
         if found is not None and name not in odd:
             broken.setdefault(found, []).append(name)
     for found, names in broken.items():

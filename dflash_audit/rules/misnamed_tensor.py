@@ -23,10 +23,10 @@ Rename the tensors as the finding says, and write the index anew if there is one
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from typing import Final
 
-from dflash_audit.drops import dropped, owner
+from dflash_audit.drops import dropped
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
 from dflash_audit.fold import title
@@ -48,10 +48,10 @@ def find(run: EngineRun) -> Iterator[Finding]:
     if run.plan is None:
         return
     homes: dict[str, dict[str, str]] = {}
-    missing = run.plan.missing()
-    for tensor in dropped(run):
+    open_names = _open_names(run.plan) if dropped(run) else frozenset()
+    for tensor in dropped(run) if open_names else ():
         for way, home in _renamed(tensor.name):
-            if _is_open(run.plan, missing, home):
+            if home in open_names:
                 homes.setdefault(way, {})[tensor.name] = home
                 break
     for way, names in homes.items():
@@ -63,16 +63,26 @@ def _renamed(name: str) -> Iterator[tuple[str, str]]:
     for pattern, template in RENAMES:
         if (match := pattern.fullmatch(name.removeprefix("model."))) is not None:
             yield pattern.pattern, match.expand(template)
-    parts = name.split(".")
-    for length in range(1, min(LONGEST_PREFIX, len(parts) - 1) + 1):
-        yield ".".join(parts[:length]), ".".join(parts[length:])
+    end = -1
+    for _ in range(LONGEST_PREFIX):
+        end = name.find(".", end + 1)
+        if end < 0:
+            return
+        yield name[:end], name[end + 1 :]
 
 
-def _is_open(plan: LoadPlan, missing: Mapping[str, tuple[str | int, ...]], name: str) -> bool:
-    """Whether a name is that of a parameter which nothing fills."""
-    module = owner(plan.modules, name)
-    leaf = name.rpartition(".")[2]
-    return name in missing or (module is not None and f"{module.name}.{leaf}" in missing)
+def _open_names(plan: LoadPlan) -> Set[str]:
+    """The names under which a tensor would come to a parameter that nothing fills."""
+    missing = plan.missing()
+    leaves: dict[str, list[str]] = {}
+    for name in missing:
+        leaves.setdefault(plan.slots[name].module.name, []).append(plan.slots[name].parameter.name)
+    stored = {
+        f"{stored}.{leaf}"
+        for stored, module in plan.modules.owners.items()
+        for leaf in leaves.get(module.name, ())
+    }
+    return missing.keys() | stored | {f"model.{name}" for name in stored}
 
 
 def _finding(run: EngineRun, way: str, names: Mapping[str, str]) -> Finding:

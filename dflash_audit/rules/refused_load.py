@@ -29,7 +29,6 @@ from collections.abc import Iterator
 
 from dflash_audit.diagnosis.scheme_sizes import scheme_hint
 from dflash_audit.diagnosis.stopped import elsewhere
-from dflash_audit.drops import owner
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
 from dflash_audit.fold import pattern, title
@@ -52,7 +51,7 @@ def find(run: EngineRun) -> Iterator[Finding]:
 
 
 def _kind(plan: LoadPlan, tensor: str) -> str:
-    module = owner(plan.modules, tensor)
+    module = plan.modules.owner(tensor)
     return pattern(tensor if module is None else module.name)
 
 

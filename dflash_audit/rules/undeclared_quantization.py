@@ -26,7 +26,7 @@ Restore the config that the quantizer wrote: the finding says which layout the t
 
 from collections.abc import Iterator, Sequence
 
-from dflash_audit.diagnosis.stored import State, Stored, disagreements, stored_in
+from dflash_audit.diagnosis.stored import State, Stored, built_otherwise, stored_in
 from dflash_audit.diagnosis.stored_layout import layout
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.facts import Facts
@@ -63,7 +63,7 @@ def find(facts: Facts, findings: Sequence[Finding]) -> Iterator[Finding]:
 def _quantized(run: EngineRun) -> list[tuple[Stored, Module]]:
     """What is quantized on disk of linears that the engine builds."""
     assert run.plan is not None
-    odd = disagreements(run.plan.modules, run.plan.tensors)
+    odd = built_otherwise(run)
     parts = stored_in(run.plan.modules, run.plan.tensors)
     found = [(part, run.plan.modules[name]) for name in odd for part in parts[name]]
     return [(part, module) for part, module in found if part.state is State.QUANTIZED]

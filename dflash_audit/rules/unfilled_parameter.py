@@ -31,7 +31,6 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from dflash_audit.drops import owner
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
 from dflash_audit.fold import fold, pattern, title
@@ -49,8 +48,8 @@ def find(run: EngineRun) -> Iterator[Finding]:
     """One finding for what stays unfilled in the same way in one kind of module, in all layers."""
     if run.plan is None:
         return
-    refused = {owner(run.plan.modules, refusal.tensor) for refusal in run.plan.refusals if refusal.tensor}
-    lost = _lost(run, run.plan)
+    refused = {run.plan.modules.owner(refusal.tensor) for refusal in run.plan.refusals if refusal.tensor}
+    mends = dropped_tensor.mends(run)
     groups: dict[tuple[str, tuple[Shard, ...]], list[str]] = {}
     for name, shards in run.plan.missing().items():
         module = run.plan.slots[name].module
@@ -58,7 +57,7 @@ def find(run: EngineRun) -> Iterator[Finding]:
         if module not in refused:
             groups.setdefault((pattern(module.name), shards), []).append(name)
     for (_, shards), names in groups.items():
-        hint = lost.get(run.plan.slots[names[0]].module.name) or _hint(run.plan, names[0])
+        hint = mends.get(run.plan.slots[names[0]].module.name) or _hint(run.plan, names[0])
         yield _finding(run, run.plan, names, shards, hint)
     yield from _half_filled(run, run.plan)
 
@@ -90,13 +89,6 @@ def _half_filled(run: EngineRun, plan: LoadPlan) -> Iterator[Finding]:
             hint=HALF_FILLED,
             subjects=names,
         )
-
-
-def _lost(run: EngineRun, plan: LoadPlan) -> dict[str, str | None]:
-    """Module -> the mend of its dropped tensors, which fills it too."""
-    found = ((name, finding.hint) for finding in dropped_tensor.find(run) for name in finding.subjects)
-    owned = ((owner(plan.modules, name), hint) for name, hint in found)
-    return {module.name: hint for module, hint in owned if module is not None}
 
 
 def _finding(

@@ -28,7 +28,7 @@ Name the fused layer and its shards both. Do not count on a map in config.json.
 from collections.abc import Iterator, Mapping
 
 from dflash_audit.diagnosis.sglang_draft import is_sglang
-from dflash_audit.diagnosis.stored import disagreements
+from dflash_audit.diagnosis.stored import built_otherwise
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
 from dflash_audit.sources.checkpoint import Checkpoint
@@ -66,5 +66,5 @@ def _suffer(run: EngineRun, fused: list[str]) -> bool:
     """Whether the draft is not built, or builds one of these fused layers otherwise than it is on disk."""
     if run.plan is None:
         return run.refusal is not None and run.refusal.stage == "build"
-    odd = disagreements(run.plan.modules, run.plan.tensors)
+    odd = built_otherwise(run)
     return any(name.rpartition(".")[2] in fused for name in odd)

@@ -26,7 +26,6 @@ Export the module again with its scale, or dense.
 from collections.abc import Iterator, Sequence
 
 from dflash_audit.diagnosis.stored import State, stored_modules
-from dflash_audit.drops import owner
 from dflash_audit.facts import Facts
 from dflash_audit.finding import Finding
 from dflash_audit.fold import title
@@ -41,7 +40,7 @@ def find(facts: Facts, findings: Sequence[Finding]) -> Iterator[Finding]:
         for stored in stored_modules(facts.checkpoint.tensors).values()
         if stored.state is State.QUANTIZED and stored.scale is None
     ]
-    names = tuple(name for name in bare if any(owner(tree, f"{name}.weight") for tree in trees))
+    names = tuple(name for name in bare if any(tree.owner(f"{name}.weight") for tree in trees))
     if names:
         yield Finding(
             rule="weight-without-scale",

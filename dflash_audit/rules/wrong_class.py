@@ -28,10 +28,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from dflash_audit.diagnosis.sglang_draft import DSPARK, SELECTORS, is_sglang, read_draft
+from dflash_audit.diagnosis.sglang_draft import DSPARK, SELECTORS, by_name, is_sglang, read_draft
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
+from dflash_audit.kinds import named
 from dflash_audit.sources.checkpoint import Checkpoint
+from dflash_audit.sources.tensors import as_tensors
 
 PLAIN: Final = "DFlashDraftModel"
 
@@ -85,16 +87,16 @@ def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
     """One finding a family whose tensors the class has no module for, or that it has modules for in vain."""
     if not is_sglang(run):
         return
-    names = [tensor.name.removeprefix("model.") for tensor in checkpoint.tensors]
     if run.refusal is not None and run.refusal.stage == "class":
-        yield from _unknown(run, checkpoint, names)
+        yield from _unknown(run, checkpoint)
     draft = read_draft(run, checkpoint)
     for family in FAMILIES if draft else ():
         assert draft is not None
-        found = [name for name in names if family.tensors.fullmatch(name)]
+        found = named(checkpoint.tensors, family.tensors)
         if found and draft.model_class not in family.classes:
-            yield _foreign(run, family, found, checkpoint.config)
-        elif draft.model_class in family.classes and not any(map(family.named_anyhow, names)):
+            names = [tensor.name.removeprefix("model.") for tensor in found]
+            yield _foreign(run, family, names, checkpoint.config)
+        elif draft.model_class in family.classes and not any(map(family.named_anyhow, draft.tensors)):
             yield _bare(run, family)
 
 
@@ -120,11 +122,12 @@ def _bare(run: EngineRun, family: Family) -> Finding:
     )
 
 
-def _unknown(run: EngineRun, checkpoint: Checkpoint, names: list[str]) -> Iterator[Finding]:
+def _unknown(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
     """The class that an unknown name may mean, by the tensors."""
+    names = by_name(as_tensors(checkpoint.tensors))
     if "fc.weight" not in names and "hidden_norm.weight" not in names:
         return
-    family = next((f for f in FAMILIES if any(map(f.tensors.fullmatch, names))), None)
+    family = next((f for f in FAMILIES if named(checkpoint.tensors, f.tensors)), None)
     mend = _mend(family, checkpoint.config) if family else f'Set architectures to ["{PLAIN}"].'
     what = f"a {family.name}" if family else "a plain DFlash"
     known_as = checkpoint.config.get("architectures")

@@ -27,7 +27,7 @@ layers out of the recipe, and quantize again.
 from collections.abc import Iterator
 
 from dflash_audit.diagnosis.ignore_lists import matches
-from dflash_audit.diagnosis.stored import State, disagreements
+from dflash_audit.diagnosis.stored import State, built_otherwise
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
 from dflash_audit.fold import title
@@ -38,7 +38,7 @@ def find(run: EngineRun) -> Iterator[Finding]:
     """One finding an entry that keeps layers dense that are quantized on disk."""
     if run.quant_config is None or run.plan is None:
         return
-    odd = disagreements(run.plan.modules, run.plan.tensors)
+    odd = built_otherwise(run)
     modules = [run.plan.modules[name] for name, state in odd.items() if state is State.QUANTIZED]
     for entry in run.quant_config.left_dense:
         kept = [module for module in modules if _keeps(run, entry, module)]

@@ -21,8 +21,7 @@ MAX_NESTING: Final = 100
 """Deepest JSON of a config. Python copies and prints some 300 levels before it gives up; a config has ten."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tensor:
+class Tensor(NamedTuple):
     """One tensor of a weight file: `dtype` as the header spells it, `shape` in numbers."""
 
     name: str
@@ -43,8 +42,7 @@ class File(NamedTuple):
     tensors: int
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(NamedTuple):
     """Where a checkpoint lies: `id` is a path, or a repo and a folder in it.
 
     `revision` is what was asked for, `commit` the 40 hex digits that were read;
@@ -114,7 +112,8 @@ class Checkpoint:
 
     `tensors` stand in the order in which the engine reads them; a name in two
     files is there twice. `names` are all names at the top level, sorted; a
-    folder's ends in a slash. `remarks` are oddities that an engine takes.
+    folder's ends in a slash. `remarks` are oddities that an engine takes. `looked_at`
+    are the tensors whose load is replayed, None for all of them: a what-if may turn on few.
     """
 
     origin: Origin
@@ -125,6 +124,12 @@ class Checkpoint:
     header_bytes: int
     names: tuple[str, ...] = ()
     remarks: tuple[Remark, ...] = ()
+    looked_at: tuple[Tensor, ...] | None = None
+
+    @property
+    def to_load(self) -> tuple[Tensor, ...]:
+        """The tensors whose load is replayed, in the engine's order."""
+        return self.tensors if self.looked_at is None else self.looked_at
 
     @property
     def kind(self) -> Literal["local", "hub"]:

@@ -5,6 +5,7 @@ from typing import Final, Protocol
 
 from dflash_audit.errors import Unreadable
 from dflash_audit.sources.checkpoint import CONFIG, Checkpoint, File, JsonFiles, Origin, Tensor, parse_config
+from dflash_audit.sources.tensors import Tensors
 from dflash_audit.sources.weight_files import (
     INDEX,
     WEIGHTS,
@@ -63,7 +64,7 @@ def read_folder(folder: Folder, only: str | None = None) -> Checkpoint:
         folder.origin,
         config,
         _json_files(folder, content),
-        tensors=tuple(tensor for file in files for tensor in _tensors(file)),
+        tensors=Tensors(tensor for file in files for tensor in _tensors(file)),
         files=tuple(File(f.name, f.size, len(f.header.layout)) for f in files),
         header_bytes=sum(f.bytes_read for f in files),
         names=tuple(folder.names),
@@ -85,7 +86,7 @@ def _read_weights(folder: Folder, weight_map: WeightMap | None, only: str | None
     # A glob tells no folder from a file.
     globbed = [name.removesuffix("/") for name in folder.names]
     names = [only] if only else engine_files(globbed, weight_map, folder.name)
-    missing = sorted({name for name in (weight_map or {}).values() if not folder.holds(name)})
+    missing = sorted(name for name in set((weight_map or {}).values()) if not folder.holds(name))
     if not names and not missing:
         raise Unreadable("no-safetensors", folder.name, f"{INDEX} names none of its {WEIGHTS} files")
     files = dict(zip(names, folder.read_headers(names), strict=True))

@@ -1,8 +1,7 @@
 """The name of a draft on the Hub, as a user writes it."""
 
 import re
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 SCHEME: Final = "hf://"
 
@@ -12,8 +11,7 @@ _REPO: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Repo:
+class Repo(NamedTuple):
     """A repo of the Hub, or a `folder` in it (no slash at its ends, empty for the top).
 
     `revision` is None for the default branch.

@@ -33,6 +33,8 @@ USIZE: Final = 2**64
 FIELDS: Final = ("dtype", "shape", "data_offsets")
 """The fields of a tensor, in the order in which a list of three gives them."""
 
+FIELD_NAMES: Final = frozenset(FIELDS)
+
 Layout = Mapping[str, tuple[str, tuple[int, ...]]]
 """Tensor name -> (dtype as the header spells it, shape), sorted by name."""
 
@@ -44,7 +46,7 @@ class Header(NamedTuple):
     repeated: tuple[str, ...]
 
 
-_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
+_STRING: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
 _ESCAPE: Final = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F])|.)")
 _BRACKET: Final = re.compile(r"[][{}]")
 
@@ -177,11 +179,14 @@ def _fields(name: str, value: Any) -> Mapping[str, Any]:
         return dict(zip(FIELDS, value, strict=True))
     if not isinstance(value, _Object):
         raise _Malformed(f"tensor {_shown(name)}: {_shown(value)} is not an object")
+    fields = dict(value)
+    if len(value) == len(fields) and fields.keys() >= FIELD_NAMES:
+        return fields
     given = [key for key, _ in value]
     for field in FIELDS:
         if given.count(field) != 1:
             raise _Malformed(f"tensor {_shown(name)}: {field} is given {given.count(field)} times")
-    return dict(value)
+    return fields
 
 
 def _shown(value: Any) -> str:

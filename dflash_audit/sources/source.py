@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Final
 
 from dflash_audit.errors import Unreadable
@@ -50,7 +49,7 @@ def read_source(source: str, revision: str | None) -> Checkpoint:
     from dflash_audit.sources.hub import read_repo
 
     with _perhaps_a_path(source, repo):
-        return read_repo(replace(repo, revision=repo.revision or revision))
+        return read_repo(repo._replace(revision=repo.revision or revision))
 
 
 def open_folder(source: str) -> Folder:

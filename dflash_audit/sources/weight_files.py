@@ -43,7 +43,7 @@ def parse_index(raw: bytes, file: str) -> WeightMap:
     weight_map = parse_object(raw, "bad-index", file).get("weight_map")
     if not isinstance(weight_map, dict) or not all(isinstance(name, str) for name in weight_map.values()):
         raise Unreadable("bad-index", file, "no weight_map of file names")
-    outside = sorted({name for name in weight_map.values() if _outside(name)})
+    outside = sorted(name for name in set(weight_map.values()) if _outside(name))
     if outside:
         raise Unreadable("bad-index", file, f"names files outside its folder: {_listed(outside)}")
     return weight_map
@@ -66,7 +66,8 @@ def engine_files(names: Iterable[str], weight_map: WeightMap | None, source: str
         raise Unreadable("no-safetensors", source, f"no {WEIGHTS} file{other_format(names)}")
     if weight_map is None:
         return found[1:] if _consolidated_and_model(found) else found
-    return [n for n in found if n in set(weight_map.values())]
+    listed = set(weight_map.values())
+    return [n for n in found if n in listed]
 
 
 def other_format(names: Iterable[str]) -> str:

@@ -1,14 +1,12 @@
 """What a user chooses of a warm-up. Imports no torch."""
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 DTYPES: Final = ("bfloat16", "float16", "float32")
 BACKENDS: Final = ("auto", "reference", "sglang")
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(NamedTuple):
     """How to warm up.
 
     `device` is auto, cpu, cuda or cuda:N; `backend` and `dtype` are words of the

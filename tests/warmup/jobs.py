@@ -4,7 +4,7 @@ from functools import partial
 from pathlib import Path
 
 from dflash_audit.loadplan import LoadPlan
-from dflash_audit.tree import Tree
+from dflash_audit.tree import Modules, Tree
 from dflash_audit.warmup import isolation
 from dflash_audit.warmup.job import Job
 
@@ -20,7 +20,7 @@ def job(what: str, stage: str = "hidden") -> Job:
         engine="an-engine",
         model_class=stage,
         tree=Tree(),
-        plan=LoadPlan({}, {}, ()),
+        plan=LoadPlan({}, Modules(), ()),
         forward=what,
         folder=Path("nowhere"),
         device="auto",

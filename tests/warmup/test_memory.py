@@ -17,7 +17,7 @@ from dflash_audit.errors import Unreadable
 from dflash_audit.loadplan import Copy, Fill, LoadPlan, Slot
 from dflash_audit.sources.checkpoint import Tensor
 from dflash_audit.sources.disk import read_path
-from dflash_audit.tree import Module, Parameter
+from dflash_audit.tree import Module, Modules, Parameter
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.warmup
@@ -49,7 +49,7 @@ def by_hand(
     write_zeros(folder / "model.safetensors", {name: (dtype, shape) for name, dtype, shape, _, _ in fills})
     (parameter,) = module.parameters
     slot = Slot(f"{module.name}.{parameter.name}", module, parameter, 1)
-    plan = LoadPlan({slot.name: slot}, {module.name: module}, ())
+    plan = LoadPlan({slot.name: slot}, Modules({module.name: module}), ())
     for name, dtype, shape, shard, copies in fills:
         tensor = Tensor(name, dtype, tuple(shape), "model.safetensors")
         plan.fill(tensor, Fill(slot, shard, "float32", copies))

@@ -1,7 +1,6 @@
 """Weights as the forward pass asks for them: what nothing filled shows, whatever its dtype, and is named."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 import pytest
@@ -66,7 +65,7 @@ def weights_of(
 
 
 def in_a_draft(module: Module) -> Module:
-    return replace(module, name=NAMES[module.module_class][0])
+    return module._replace(name=NAMES[module.module_class][0])
 
 
 def integers(module: Module) -> list[str]:

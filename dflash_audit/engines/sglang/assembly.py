@@ -5,8 +5,7 @@ Source: SGLang 0.5.23 `srt/layers/linear.py`, `srt/layers/layernorm.py`,
 """
 
 import math
-from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from dflash_audit.engines.sglang.conversions import LARGEST
 from dflash_audit.quantization.config import QuantConfig
@@ -19,8 +18,7 @@ VOCABULARY_PADDING: Final = 64
 """Source: SGLang 0.5.23 `srt/layers/vocab_parallel_embedding.py`, `DEFAULT_VOCAB_PADDING_SIZE`."""
 
 
-@dataclass(slots=True)
-class Assembly:
+class Assembly(NamedTuple):
     """A tree under construction: each method adds one module, as its constructor would.
 
     `quant` is the draft's quantization config, `tp` the number of ranks,
@@ -32,8 +30,8 @@ class Assembly:
     quant: QuantConfig | None
     tp: int
     capability: int
-    kv_cache_scales: bool = True
-    tree: Tree = field(default_factory=Tree)
+    tree: Tree
+    kv_cache_scales: bool
 
     def container(self, name: str, module_class: str, *parameters: Parameter) -> None:
         """A module with only parameters of its own, or none."""

@@ -4,7 +4,6 @@ Source: SGLang 0.5.23 `srt/speculative/dflash_utils.py`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from dflash_audit.engines.sglang.conversions import Config, integer, optional_integer, real
@@ -23,8 +22,7 @@ class Domino(NamedTuple):
     shift_label: bool
 
 
-@dataclass(frozen=True, slots=True)
-class DFlashConfig:
+class DFlashConfig(NamedTuple):
     """`DFlashDraftConfig`: what is built and how it computes; a cap or scale is None where there is none."""
 
     num_target_layers: int | None

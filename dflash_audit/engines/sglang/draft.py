@@ -4,7 +4,6 @@ Source: SGLang 0.5.23 `srt/models/dflash.py`.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
 from dflash_audit.engine_run import Conditions
@@ -23,8 +22,7 @@ MOST_LAYERS: Final = 500
 """A draft has a handful; a config that says more is not worth the memory of its tree."""
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(NamedTuple):
     """What the parts of a draft share while it is built.
 
     `layer_prefix(i)` is the prefix of layer i, empty where layers are asked for bare.
@@ -87,7 +85,7 @@ def build(
         NotModelled: a quantization method leaves the modelled ground.
     """
     draft = _draft(draft_class, profile, config)
-    assembly = Assembly(quant, conditions.tp, conditions.capability, profile.kv_cache_scales)
+    assembly = Assembly(quant, conditions.tp, conditions.capability, Tree(), profile.kv_cache_scales)
     assembly.container("", draft_class.name)
     if draft.nemotron:
         tokens = integer(required(config, "vocab_size"), "vocab_size")

@@ -7,16 +7,16 @@ refuses is in `_undroppable` and `_check_projection`.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
-from dflash_audit.copying import incoming
+from dflash_audit.copying import incoming, unopened
 from dflash_audit.engines.sglang.draft import BuiltDraft
 from dflash_audit.engines.sglang.profile import Profile
 from dflash_audit.engines.sglang.weight_loaders import place
 from dflash_audit.loadplan import Fill, LoadPlan, Shard, Slot, empty_plan
 from dflash_audit.refusal import Refused
 from dflash_audit.sources.checkpoint import Tensor
+from dflash_audit.sources.tensors import as_tensors
 from dflash_audit.tree import FUSED, Tree
 
 STACKED: Final[tuple[tuple[str, str, Shard], ...]] = tuple(
@@ -58,8 +58,7 @@ DSPARK_SKIPPED: Final = ("lm_head.", "rotary_emb.")
 WITHOUT_INPUT_SCALE: Final = "ModelOptNvFp4A16LinearMethod"
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
+class Load(NamedTuple):
     """The load of one built draft under one profile."""
 
     built: BuiltDraft
@@ -93,11 +92,10 @@ def load(built: BuiltDraft, whole: Tree, profile: Profile, tensors: tuple[Tensor
 
 def _opened(replay: Load, tensors: Iterable[Tensor]) -> Iterator[Tensor]:
     """The tensors that safetensors hands over; the load dies on another."""
+    refused = unopened(as_tensors(tensors))
     for tensor in tensors:
-        try:
-            incoming(tensor)
-        except Refused as refusal:
-            replay.plan.refuse(refusal.reason, tensor.name)
+        if tensor in refused:
+            replay.plan.refuse(refused[tensor], tensor.name)
         else:
             yield tensor
 

@@ -87,7 +87,7 @@ class SGLang:
         progress.stage = "load"
         alone = replace(conditions, tp=1)
         whole = built if conditions.tp == 1 else build(drafted, profile, config, run.quant_config, alone)
-        run.plan = load(built, whole.tree, profile, checkpoint.tensors)
+        run.plan = load(built, whole.tree, profile, checkpoint.to_load)
         run.refusal = next(iter(run.plan.refusals), None)
 
 

@@ -4,8 +4,7 @@ Source: vLLM 0.33.0 `model_executor/layers/linear.py`, `layernorm.py`,
 `vocab_parallel_embedding.py`, `attention/attention.py`.
 """
 
-from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from dflash_audit.engines.vllm.quantization.config import QuantConfig
 from dflash_audit.engines.vllm.quantization.dense import dense_linear
@@ -19,8 +18,7 @@ VOCABULARY_PADDING: Final = 64
 HEAD: Final = "ParallelLMHead"
 
 
-@dataclass(slots=True)
-class Assembly:
+class Assembly(NamedTuple):
     """A tree under construction: each method adds one module, as its constructor would.
 
     `quant` is the draft's quantization config, `tp` the number of ranks; sizes are
@@ -30,7 +28,7 @@ class Assembly:
 
     quant: QuantConfig | None
     tp: int
-    tree: Tree = field(default_factory=Tree)
+    tree: Tree
 
     def container(self, name: str, module_class: str, *parameters: Parameter) -> None:
         """A module with only parameters of its own, or none."""
@@ -165,7 +163,7 @@ def _of_vocabulary(parameter: Parameter, tokens: int) -> Parameter:
     at = parameter.placement
     kind = Kind.EXACT if at.output_dim is None else Kind.VOCABULARY
     placement = Placement(kind, at.output_dim, at.input_dim, at.packed_dim, at.packed_factor, tokens=tokens)
-    return replace(parameter, placement=placement)
+    return parameter._replace(placement=placement)
 
 
 def _padded(size: int, multiple: int) -> int:

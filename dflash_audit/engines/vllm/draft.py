@@ -115,7 +115,7 @@ def build(
         Refused: a constructor raises.
         NotModelled: a quantization method leaves the modelled ground.
     """
-    assembly = Assembly(quant, tp)
+    assembly = Assembly(quant, tp, Tree())
     assembly.container("", model_class)
     shape.check(draft)
     _model(assembly, draft, shape)

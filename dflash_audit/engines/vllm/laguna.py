@@ -19,7 +19,7 @@ FULL: Final = "full_attention"
 
 def build(model_class: str, draft: Draft, quant: QuantConfig | None, tp: int) -> Tree:
     """Build the tree; raises as `draft.build` does."""
-    config, assembly = draft.config, Assembly(quant, tp)
+    config, assembly = draft.config, Assembly(quant, tp, Tree())
     if config.get("draft_vocab_size") is None:
         raise Refused("a Laguna draft's config requires draft_vocab_size")
     if integer(config, "draft_vocab_size") != draft.target.vocab_size:

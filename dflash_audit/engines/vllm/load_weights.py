@@ -10,11 +10,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from dflash_audit.copying import incoming
+from dflash_audit.copying import incoming, unopened
 from dflash_audit.engines.vllm.weight_loaders import place
 from dflash_audit.loadplan import Fill, LoadPlan, Shard, Slot, empty_plan
 from dflash_audit.refusal import Refused
 from dflash_audit.sources.checkpoint import Tensor
+from dflash_audit.sources.tensors import as_tensors
 from dflash_audit.tree import Tree
 
 CACHE_SCALES: Final = (
@@ -115,9 +116,11 @@ def load(drafted: Drafted, tree: Tree, whole: Tree, tensors: tuple[Tensor, ...])
     if before is not None:
         for reason in before(replay, tensors):
             replay.plan.refuse(reason)
+    refused = unopened(as_tensors(tensors))
     for tensor in tensors:
         try:
-            incoming(tensor)
+            if tensor in refused:
+                raise Refused(refused[tensor])
             _load_one(replay, tensor)
         except Refused as refusal:
             replay.plan.refuse(refusal.reason, tensor.name)

@@ -102,7 +102,7 @@ def _stages(progress: _Progress, checkpoint: Checkpoint, conditions: Conditions)
         draft.target.vocab_size,
         truthy(config.get("has_own_lm_head", False)),
     )
-    run.plan = load(drafted, run.tree, whole, checkpoint.tensors)
+    run.plan = load(drafted, run.tree, whole, checkpoint.to_load)
     run.refusal = next(iter(run.plan.refusals), None)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from dflash_audit.drops import excuse, owner
+from dflash_audit.drops import excuses
 from dflash_audit.dtypes import BITS, TORCH
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
@@ -157,9 +157,9 @@ def _fate(parameter: Parameter, came: Sequence[tuple[Tensor, Fill]], empty: bool
 def _lost(run: EngineRun, plan: LoadPlan, tensor: Tensor) -> tuple[str, Cell]:
     """A tensor that fills nothing, and the name of the module that it is for."""
     module, shard = _stored_at(tensor.name)
-    owned = owner(plan.modules, tensor.name)
+    owned = plan.modules.owner(tensor.name)
     refusals = {refusal.tensor: refusal.reason for refusal in plan.refusals}
-    reason = excuse(run, tensor)
+    reason = excuses(run).get(tensor)
     if tensor.name in refusals:
         state, note = REFUSED, refusals[tensor.name]
     elif reason is not None:

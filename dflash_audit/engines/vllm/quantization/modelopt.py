@@ -313,5 +313,5 @@ def _nvfp4(layer: Linear, algorithm: str, group_size: int) -> Scheme:
         parameters.append(shard_scales("input_scale", layer))
     else:
         # Registered for older checkpoints alone, in the model's dtype, and dropped after the load.
-        parameters.append(replace(shard_scales("input_scale", layer), dtype="bfloat16", unread=True))
+        parameters.append(shard_scales("input_scale", layer)._replace(dtype="bfloat16", unread=True))
     return Scheme(NAME, "v2", tuple(parameters))
