@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 installed_version = told(usage.installed_version)
+installed_packages = told(usage.installed_packages)
 one_rank = told(usage.one_rank)
 
 

@@ -29,7 +29,7 @@ def built(live: LiveDraft, device: torch.device) -> Draft:
     draft = Draft(live.folder, live.quantization)
     draft.settle()
     draft.build(str(device))
-    declared: Any = getattr(draft.config.hf_config, "quantization_config", None) or {}
+    declared: Any = getattr(draft.config, "quantization_config", None) or {}
     poison_parameters(draft.model, bool(declared.get("desc_act")))
     return draft
 

@@ -8,6 +8,7 @@ from materialize import materialize
 
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.engines import engine
+from dflash_audit.engines.installed.packages import SGLANG, VLLM
 from dflash_audit.refusal import Refusal
 from dflash_audit.selfcheck.cases import find_cases
 from dflash_audit.selfcheck.check import nearest_profile
@@ -19,12 +20,17 @@ FIXTURES = Path(__file__).parents[2] / "fixtures"
 
 @pytest.mark.parametrize("version", ["0.5.23", "0.5.24", "0.6.0rc1", "1.0", "0.5.23.post1", "unknown"])
 def test_the_nearest_profile_is_a_release(version: str) -> None:
-    assert nearest_profile(version) == "sglang-0.5.23"
+    assert nearest_profile(SGLANG, version) == "sglang-0.5.23"
 
 
 @pytest.mark.parametrize("version", ["0.5.19", "0.5.19.post1", "0.5.22", "0.4.0"])
 def test_of_two_releases_the_one_before_is_nearest(version: str) -> None:
-    assert nearest_profile(version) == "sglang-0.5.19"
+    assert nearest_profile(SGLANG, version) == "sglang-0.5.19"
+
+
+@pytest.mark.parametrize("version", ["0.33.0", "0.32.1", "0.33.1rc2", "1.0", "unknown"])
+def test_of_another_package_a_profile_of_its_own_is_nearest(version: str) -> None:
+    assert nearest_profile(VLLM, version) == "vllm-0.33.0"
 
 
 def test_it_finds_checkpoints_and_recorded_cases_once(tmp_path: Path) -> None:

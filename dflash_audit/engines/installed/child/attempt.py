@@ -1,0 +1,122 @@
+"""One draft through its stages, and the record of it: what was built, loaded, dropped and refused."""
+
+import os
+import traceback
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Protocol
+
+from dflash_audit.engines.installed.child.built import Record, attributes
+from dflash_audit.engines.installed.child.watch import Watch
+
+
+class OtherFamily(Exception):
+    """The engine has this class, and it is no draft of DFlash's family, or none that can be asked for alone."""
+
+
+class Draft(Protocol):
+    """One draft as a package takes it, stage by stage; each method raises what the package raises.
+
+    `stage` is the one that is on; what is not known yet is None.
+    """
+
+    stage: str
+    model_class: Any
+    model: Any
+
+    @property
+    def quantization(self) -> str | None: ...
+
+    @property
+    def config(self) -> Any:
+        """The config object that the draft's class is given."""
+        ...
+
+    def settle(self) -> None:
+        """The config, the class and what quantizes it; raises `OtherFamily` for another's class."""
+        ...
+
+    def build(self) -> None: ...
+
+    def modules(self) -> Iterable[Record]: ...
+
+    def weights(self) -> Iterator[tuple[str, Any]]:
+        """Every tensor of the weight files that the package picks, in its order."""
+        ...
+
+
+def attempt(draft: Draft, watch: Watch) -> Record:
+    """What the package does with the draft.
+
+    `stage` is where it stops, `error` what it says and `at_tensor` the tensor in its
+    hands. With `complete` every tensor had its turn: a refused one is among `refusals`
+    and the load went on behind it. A class that lists all tensors before it loads
+    the first stops for good.
+    """
+    refusals: list[tuple[str, str | None]] = []
+    skipped = None
+    modules = None
+    try:
+        draft.settle()
+        draft.build()
+        modules = list(draft.modules())
+        watch.attach(draft.model)
+        refusals = _load(draft, watch)
+    except OtherFamily as other:
+        skipped = str(other)
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever it is, it is what the engine says
+        refusals = [(_said(error), None)]
+    first, tensor = refusals[0] if refusals else (None, None)
+    return {
+        "class": draft.model_class.__name__ if draft.model_class else None,
+        "quantization": draft.quantization,
+        "skipped": skipped,
+        "stage": draft.stage if refusals else None,
+        "error": first,
+        "at_tensor": tensor,
+        "config": None if draft.config is None else attributes(draft.config),
+        "packed_modules_mapping": _mapping(draft.model_class),
+        "flags": [],
+        "modules": modules,
+        "reads": watch.reads,
+        "fills": watch.fills,
+        "refusals": refusals if draft.stage == "load" else [],
+        "complete": not refusals or (watch.ended and not watch.listed),
+    }
+
+
+def _mapping(model_class: Any) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = getattr(model_class, "packed_modules_mapping", {})
+    return found
+
+
+def _load(draft: Draft, watch: Watch) -> list[tuple[str, str | None]]:
+    """Load, and after a tensor that is refused go on with the next; what was refused, with the tensor.
+
+    A check at the end of the load counts only where nothing was refused before it:
+    else it would tell of the consequences.
+    """
+    draft.stage = "load"
+    weights = draft.weights()
+    refusals: list[tuple[str, str | None]] = []
+    while not watch.ended:
+        try:
+            draft.model.load_weights(watch.read(weights))
+        except MemoryError:
+            raise
+        except Exception as error:
+            if not (refusals and watch.ended):
+                refusals.append((_said(error), watch.in_hand))
+            if watch.broken:
+                break
+    return refusals
+
+
+def _said(error: Exception) -> str:
+    """What the engine says, in a line; of a bare assertion, where it stands."""
+    text = " ".join(str(error).split())[:600]
+    if text:
+        return f"{type(error).__name__}: {text}"
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} at {os.path.basename(last.filename)}:{last.lineno}: {last.line}"
