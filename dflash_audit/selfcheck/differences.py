@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dflash_audit.diagnosis.vllm_draft import is_vllm
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.loadplan import LoadPlan
 
@@ -30,7 +31,9 @@ def differences(profile: EngineRun, live: EngineRun) -> Iterator[str]:
 
 
 def _stage(run: EngineRun) -> str:
-    return run.refusal.stage if run.refusal else "nothing"
+    stage = run.refusal.stage if run.refusal else "nothing"
+    # vLLM reads a draft's quantization config while it builds it, and what it reads it only then uses.
+    return "build" if stage == "quant_config" and is_vllm(run) else stage
 
 
 def _flags(run: EngineRun) -> list[str]:

@@ -72,7 +72,7 @@ RECORD: dict[str, Any] = {
 }
 
 
-def read(folder: Path, by: Installed = SGLANG, **changes: Any) -> EngineRun:
+def read(folder: Path, /, by: Installed = SGLANG, **changes: Any) -> EngineRun:
     (folder / "config.json").write_text('{"architectures": ["DFlashDraftModel"]}')
     write_zeros(folder / "model.safetensors", TENSORS)
     record = {**copy.deepcopy(RECORD), **changes}

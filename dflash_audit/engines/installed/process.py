@@ -57,7 +57,7 @@ class Process:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
-            # Neither it nor a Python that it starts imports from the folder that the audit happens to be run in.
+            # Neither it nor a Python that it starts imports from the folder that the audit is run in.
             env={**os.environ, "PYTHONSAFEPATH": "1"},
             start_new_session=True,  # so that what it starts, a compiler, ends with it
         )

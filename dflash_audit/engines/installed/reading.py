@@ -137,13 +137,13 @@ def _plan(record: Record, tree: Tree, tensors: tuple[Tensor, ...]) -> LoadPlan:
         times[name] += 1
     only_there = tuple(tensor for tensor in read if not tensor.file)
     plan = empty_plan(tree, tree, (*tensors, *only_there))
-    if not record["complete"]:
-        # Of what comes behind the refusal nothing is known: it is neither missing nor dropped.
-        filled = {parameter for _, parameter, _, _ in record["fills"]}
-        slots = {name: slot for name, slot in plan.slots.items() if name in filled}
-        plan = LoadPlan(slots, plan.modules, tuple(dict.fromkeys(read[at] for at, *_ in record["fills"])))
     for at, parameter, shard, dtype in record["fills"]:
         plan.fill(read[at], Fill(plan.slots[parameter], shard, dtype, copies=()))
+    if not record["complete"]:
+        # Of what comes behind the refusal nothing is known: it is neither missing nor dropped.
+        filled, missing = plan.filled(), plan.missing(unread=True)
+        plan.slots = {n: slot for n, slot in plan.slots.items() if n in filled and n not in missing}
+        plan.tensors = tuple(plan.fills)
     for reason, name in record["refusals"]:
         plan.refuse(reason, name)
     return plan

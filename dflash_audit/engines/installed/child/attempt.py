@@ -1,16 +1,20 @@
 """One draft through its stages, and the record of it: what was built, loaded, dropped and refused."""
 
 import os
+import time
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from dflash_audit.engines.installed.child.built import Record, attributes
 from dflash_audit.engines.installed.child.watch import Watch
 
+LONGEST_ANEW: Final = 60.0
+"""Seconds after which no load is begun anew."""
+
 
 class OtherFamily(Exception):
-    """The engine has this class, and it is no draft of DFlash's family, or none that can be asked for alone."""
+    """The engine has this class, and it is no draft of DFlash's family, or none that can be built alone."""
 
 
 class Draft(Protocol):
@@ -22,6 +26,14 @@ class Draft(Protocol):
     stage: str
     model_class: Any
     model: Any
+
+    @property
+    def loads_anew(self) -> bool:
+        """Whether the load begins anew after a refusal, for a class that has all tensors in hand by then.
+
+        Else it goes on where it stopped.
+        """
+        ...
 
     @property
     def quantization(self) -> str | None: ...
@@ -49,10 +61,9 @@ def attempt(draft: Draft, watch: Watch) -> Record:
 
     `stage` is where it stops, `error` what it says and `at_tensor` the tensor in its
     hands. With `complete` every tensor had its turn: a refused one is among `refusals`
-    and the load went on behind it. A class that lists all tensors before it loads
-    the first stops for good.
+    and the load went on behind it, or anew without it.
     """
-    refusals: list[tuple[str, str | None]] = []
+    load = _Load([], complete=True)
     skipped = None
     modules = None
     try:
@@ -60,19 +71,19 @@ def attempt(draft: Draft, watch: Watch) -> Record:
         draft.build()
         modules = list(draft.modules())
         watch.attach(draft.model)
-        refusals = _load(draft, watch)
+        load = _load(draft, watch)
     except OtherFamily as other:
         skipped = str(other)
     except MemoryError:
         raise
     except Exception as error:  # whatever it is, it is what the engine says
-        refusals = [(_said(error), None)]
-    first, tensor = refusals[0] if refusals else (None, None)
+        load = _Load([(_said(error), None)], complete=False)
+    first, tensor = load.refusals[0] if load.refusals else (None, None)
     return {
         "class": draft.model_class.__name__ if draft.model_class else None,
         "quantization": draft.quantization,
         "skipped": skipped,
-        "stage": draft.stage if refusals else None,
+        "stage": draft.stage if load.refusals else None,
         "error": first,
         "at_tensor": tensor,
         "config": None if draft.config is None else attributes(draft.config),
@@ -81,8 +92,8 @@ def attempt(draft: Draft, watch: Watch) -> Record:
         "modules": modules,
         "reads": watch.reads,
         "fills": watch.fills,
-        "refusals": refusals if draft.stage == "load" else [],
-        "complete": not refusals or (watch.ended and not watch.listed),
+        "refusals": load.refusals if draft.stage == "load" else [],
+        "complete": load.complete,
     }
 
 
@@ -91,26 +102,41 @@ def _mapping(model_class: Any) -> Mapping[str, Any]:
     return found
 
 
-def _load(draft: Draft, watch: Watch) -> list[tuple[str, str | None]]:
-    """Load, and after a tensor that is refused go on with the next; what was refused, with the tensor.
+class _Load(NamedTuple):
+    """What was refused, with the tensor, and whether every tensor had its turn."""
+
+    refusals: list[tuple[str, str | None]]
+    complete: bool
+
+
+def _load(draft: Draft, watch: Watch) -> _Load:
+    """Load, and after a tensor that is refused go on with the next, or anew without it.
 
     A check at the end of the load counts only where nothing was refused before it:
     else it would tell of the consequences.
     """
     draft.stage = "load"
-    weights = draft.weights()
     refusals: list[tuple[str, str | None]] = []
+    weights = draft.weights()
+    until = time.monotonic() + LONGEST_ANEW
     while not watch.ended:
         try:
             draft.model.load_weights(watch.read(weights))
         except MemoryError:
             raise
         except Exception as error:
-            if not (refusals and watch.ended):
-                refusals.append((_said(error), watch.in_hand))
-            if watch.broken:
-                break
-    return refusals
+            tensor = watch.in_hand
+            if not (refusals and watch.ended and tensor is None):
+                refusals.append((_said(error), tensor))
+            if watch.broken or (tensor is None and not watch.ended):
+                return _Load(refusals, complete=False)
+            if draft.loads_anew and tensor is not None:
+                if time.monotonic() > until:
+                    return _Load(refusals, complete=False)
+                watch.begin_anew()
+                weights = draft.weights()
+    told_of_all = [tensor for _, tensor in refusals] != [None]
+    return _Load(refusals, not refusals or (told_of_all if draft.loads_anew else not watch.listed))
 
 
 def _said(error: Exception) -> str:

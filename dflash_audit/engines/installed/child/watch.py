@@ -14,7 +14,8 @@ Loader = Callable[..., Any]
 class Watch:
     """`reads` are (tensor, dtype, shape) in order, `fills` (place in `reads`, parameter, shard, dtype).
 
-    `default` is the package's loader for parameters that have none of their own.
+    `default` is the package's loader for parameters that have none of their own. `refused`
+    are the places in `reads` of what was refused before the load began anew.
     """
 
     default: Loader
@@ -23,6 +24,7 @@ class Watch:
     broken: bool = False
     ended: bool = False
     listed: bool = True  # every tensor was read before the first was loaded
+    refused: set[int] = field(default_factory=set)
     _loading: int | None = None
     _passing: int | None = None
     # By id, with a reference that dies with the tensor: the next one may get its id.
@@ -34,10 +36,25 @@ class Watch:
 
         None once there are no more.
         """
+        place = self._place_in_hand
+        return None if place is None else self.reads[place][0]
+
+    @property
+    def _place_in_hand(self) -> int | None:
         place = self._passing if self._loading is None else self._loading
         if place is not None:
-            return self.reads[place][0]
-        return self.reads[-1][0] if self.reads and not self.ended else None
+            return place
+        return len(self.reads) - 1 if self.reads and not self.ended else None
+
+    def begin_anew(self) -> None:
+        """Forget all but that the tensor in hand was refused, which no load is given again."""
+        place = self._place_in_hand
+        assert place is not None
+        self.refused.add(place)
+        self.reads.clear()
+        self.fills.clear()
+        self._places.clear()
+        self.ended, self.listed = False, True
 
     def read(self, weights: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
         """The same weights, each noted; may be taken up again after it was left."""
@@ -53,7 +70,8 @@ class Watch:
                 raise
             self._places[id(tensor)] = (weakref.ref(tensor), len(self.reads))
             self.reads.append((name, torch_name(tensor.dtype), list(tensor.shape)))
-            yield name, tensor
+            if len(self.reads) - 1 not in self.refused:
+                yield name, tensor
 
     def passing(self, weights: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
         """The same weights where a class hands them on, one after another, that it has read before."""

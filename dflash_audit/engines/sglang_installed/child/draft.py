@@ -38,6 +38,7 @@ class Draft:
     quant_config: Any = None
     model: Any = None
     asked: list[tuple[Any, str]] = field(default_factory=list)
+    loads_anew: bool = False
 
     @property
     def quantization(self) -> str | None:

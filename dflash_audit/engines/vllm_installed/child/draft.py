@@ -53,6 +53,7 @@ class Draft:
     server: Any = None
     model_class: Any = None
     model: Any = None
+    loads_anew: bool = True
 
     @property
     def _drafted(self) -> Any:
@@ -123,12 +124,20 @@ class Draft:
 
 
 def _role(module: Any) -> Role:
-    vocabulary = isinstance(module, VocabParallelEmbedding)
     if isinstance(module, LinearBase):
-        return Role(module.prefix, built.scheme_of(module), linear=True)
-    if vocabulary:
-        return Role(module.prefix, built.scheme_of(module), tokens=module.org_vocab_size)
+        return Role(module.prefix, _scheme(module), linear=True)
+    if isinstance(module, VocabParallelEmbedding):
+        return Role(module.prefix, _scheme(module), tokens=module.org_vocab_size)
     return Role(None, built.scheme_of(module) if isinstance(module, AttentionLayerBase) else None)
+
+
+def _scheme(module: Any) -> str | None:
+    """As `scheme_of`; of AutoRound's method, which is another's in a wrapping, the other's.
+
+    Source: vLLM 0.33.0 `layers/quantization/inc/inc_linear.py`, `inc/schemes/inc_wna16_linear.py`.
+    """
+    inner = getattr(getattr(module.quant_method, "scheme", None), "linear_method", None)
+    return built.scheme_of(module) if inner is None else type(inner).__name__
 
 
 def _leave_out_what_follows_the_load(model: Any) -> None:
