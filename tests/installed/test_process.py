@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib import invalidate_caches
 from pathlib import Path
 
 import pytest
@@ -110,6 +111,15 @@ def test_what_is_not_installed_has_no_version(engine: str, monkeypatch: pytest.M
     monkeypatch.setattr("dflash_audit.engines.installed.packages.find_spec", lambda name: None)
     assert package.installed_version() is None
     assert package.how_to_install.endswith(f"(pip install {package.module})")
+
+
+def test_a_folder_of_that_name_is_no_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "other").mkdir()
+    monkeypatch.syspath_prepend(tmp_path)
+    assert PACKAGE.installed_version() is None
+    (tmp_path / "other" / "__init__.py").write_text("")
+    invalidate_caches()
+    assert PACKAGE.installed_version() == "unknown"
 
 
 @pytest.mark.parametrize("at_job", ["", "hang"])

@@ -106,13 +106,30 @@ def test_rules_speak_of_it(tmp_path: Path, rule: str, subject: str) -> None:
 
 
 def test_behind_a_refusal_that_stopped_it_nothing_is_missing_or_dropped(tmp_path: Path) -> None:
-    stopped = {"stage": "load", "error": "ValueError: odd", "at_tensor": "lost.weight", "complete": False}
+    stopped: dict[str, Any] = {
+        "stage": "load",
+        "error": "ValueError: odd",
+        "at_tensor": "lost.weight",
+        "complete": False,
+    }
     run = read(tmp_path, **stopped, refusals=[["ValueError: odd", "lost.weight"]], fills=RECORD["fills"][:1])
     assert run.plan is not None and run.refusal is not None
     assert not run.plan.missing() and not [*dropped(run)]
     (found,) = finder("refused-load")(run)
     assert "ValueError: odd" in found.message
     assert found.subjects == ("lost.weight",)
+
+
+def test_nor_is_what_came_in_part_when_it_stopped(tmp_path: Path) -> None:
+    stopped: dict[str, Any] = {"stage": "load", "error": "ValueError: odd", "at_tensor": None}
+    run = read(tmp_path, **stopped, complete=False, refusals=[["ValueError: odd", None]])
+    assert run.plan is not None
+    assert set(run.plan.filled()) == {
+        "fc.weight",
+        "layers.0.self_attn.qkv_proj.weight",
+        "norm.weight",
+    }
+    assert not run.plan.missing() and not run.plan.resized()
 
 
 def test_a_tensor_that_only_the_engine_read_is_told(tmp_path: Path) -> None:

@@ -34,7 +34,8 @@ class Package:
 
     def installed_version(self) -> str | None:
         """The version that this Python would import, None where there is none."""
-        if find_spec(self.module) is None:
+        found = find_spec(self.module)
+        if found is None or found.origin is None:  # a folder of that name is no package
             return None
         try:
             return version(self.module)

@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-import torch
-
 Record = dict[str, Any]
 
 
@@ -79,17 +77,15 @@ def _ratio(value: Any) -> tuple[int, int] | None:
 
 
 def attributes(value: Any) -> Any:
-    """A config, its parts too, as JSON."""
+    """A config, its parts too, as JSON; a dtype by torch's name for it."""
     if isinstance(value, Mapping):
         return {str(key): attributes(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [attributes(inner) for inner in value]
-    if isinstance(value, torch.dtype):
-        return torch_name(value)
     if value is None or isinstance(value, bool | int | float | str):
         return value
     inner = getattr(value, "__dict__", None)
-    return str(value) if inner is None else attributes(inner)
+    return torch_name(value) if inner is None else attributes(inner)
 
 
 def torch_name(dtype: Any) -> str:
