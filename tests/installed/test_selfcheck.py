@@ -9,7 +9,7 @@ from materialize import materialize
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.engines import engine
 from dflash_audit.engines.installed.packages import SGLANG, VLLM
-from dflash_audit.refusal import Refusal
+from dflash_audit.refusal import Refusal, Stage
 from dflash_audit.selfcheck.cases import find_cases
 from dflash_audit.selfcheck.check import nearest_profile
 from dflash_audit.selfcheck.differences import differences
@@ -82,6 +82,22 @@ def test_prefixes_fills_and_gaps_are_compared(tmp_path: Path) -> None:
     assert "'down_proj'" in lines and "'layers.0.mlp.down_proj'" in lines
     assert "tensor fc.weight_packed: [] by the profile" in lines
     assert "missing layers.0.self_attn.qkv_proj.weight_packed: ('all',) by the profile, None" in lines
+
+
+@pytest.mark.parametrize(
+    ("name", "stages", "differ"),
+    [
+        ("sglang-0.5.23", ("class", "config"), True),
+        ("vllm-0.33.0", ("class", "config"), False),
+        ("vllm-0.33.0", ("quant_config", "build"), False),
+        ("vllm-0.33.0", ("config", "build"), True),
+    ],
+)
+def test_stages_that_an_engine_takes_as_one_are_one(
+    name: str, stages: tuple[Stage, Stage], differ: bool
+) -> None:
+    runs = (EngineRun(name, refusal=Refusal(stage, "no")) for stage in stages)
+    assert bool([*differences(*runs)]) == differ
 
 
 def test_of_refused_tensors_both_must_tell(tmp_path: Path) -> None:
