@@ -16,10 +16,13 @@ class Tensor:
     dtype = "torch.bfloat16"
 
     def __init__(self, size: int, at: int) -> None:
-        self.shape, self.nbytes, self.at = (size,), 2 * size, at
+        self.shape, self.nbytes, self.at, self.data = (size,), 2 * size, at, self
 
     def data_ptr(self) -> int:
         return self.at
+
+    def new_empty(self, size: int) -> "Tensor":
+        return Tensor(size, 0)
 
     def tail(self) -> "Tensor":
         return Tensor(self.shape[0] - 1, self.at + 2)
@@ -72,7 +75,7 @@ class Toy:
 
     def __init__(self, load: Callable[[Model, Weights], None], names: str, anew: bool = False) -> None:
         self.stage, self.loads_anew, self.names = "config", anew, names
-        self.quantization, self.config = None, {"hidden_size": 4}
+        self.quantization, self.config, self.act_order = None, {"hidden_size": 4}, False
         self.model_class: Any = None
         self.model: Any = None
         self.load = load
@@ -124,6 +127,13 @@ def test_a_load_goes_on_after_a_refusal(
     assert (record["stage"], record["at_tensor"]) == (
         ("load", expected[1][0]) if expected[1] else (None, None)
     )
+
+
+def test_a_draft_holds_no_memory_once_it_is_recorded() -> None:
+    toy = Toy(one_by_one, "a X b")
+    record = recorded(toy)
+    assert [parameter["shape"] for parameter in record["modules"][0]["parameters"]] == [[4], [4]]
+    assert [parameter.data.shape for parameter in toy.model.parameters.values()] == [(0,), (0,)]
 
 
 def test_a_check_at_the_end_is_told_alone() -> None:

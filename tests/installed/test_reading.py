@@ -45,6 +45,7 @@ RECORD: dict[str, Any] = {
     "error": None,
     "at_tensor": None,
     "config": {"hidden_size": 8},
+    "act_order": False,
     "packed_modules_mapping": {},
     "flags": [],
     "modules": [
@@ -153,8 +154,7 @@ def test_what_has_a_right_value_of_its_own_is_not_missing(
     tmp_path: Path, name: str, scheme: str, act_order: bool, missing: bool
 ) -> None:
     odd = module("odd", "RowParallelLinear", parameter(name, [1]), scheme=scheme)
-    config = {"quantization_config": {"desc_act": act_order}}
-    run = read(tmp_path, modules=[*RECORD["modules"], odd], config=config)
+    run = read(tmp_path, modules=[*RECORD["modules"], odd], act_order=act_order)
     assert run.plan is not None
     assert (f"odd.{name}" in run.plan.missing()) == missing
 

@@ -1,9 +1,9 @@
 """From what the child recorded to the run of an engine."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from dflash_audit.engine_run import Conditions, EngineRun, FlagNeeded
 from dflash_audit.engines.installed.process import Record
@@ -28,12 +28,12 @@ class Reading(NamedTuple):
 
     `quant_config` is the audit's own reading of the quantization config, for the rules that
     look at its lists: None where the audit reads another method in it than the engine, or
-    refuses it. `unfilled` is asked with a module, one of its parameters and the declared
-    quantization config. `told` adds to a run what the engine was asked with.
+    refuses it. `unfilled` is asked with a module, one of its parameters and whether inputs are
+    ordered by activations. `told` adds to a run what the engine was asked with.
     """
 
     quant_config: Callable[[Record, Checkpoint, Conditions], QuantConfig | None]
-    unfilled: Callable[[Record, Record, Mapping[str, Any]], Unfilled]
+    unfilled: Callable[[Record, Record, bool], Unfilled]
     told: Callable[[EngineRun, Checkpoint, Conditions], None] | None = None
 
 
@@ -56,7 +56,7 @@ def read_record(
     if record["stage"] is not None:
         run.refusal = Refusal(record["stage"], record["error"], record["at_tensor"])
     if record["modules"] is not None:
-        run.tree = _tree(record["modules"], _declared(record), reading)
+        run.tree = _tree(record["modules"], record["act_order"], reading)
     if run.tree is not None:
         run.plan = _plan(record, run.tree, checkpoint.tensors)
     if reading.told is not None:
@@ -64,16 +64,13 @@ def read_record(
     return run
 
 
-def _declared(record: Record) -> Mapping[str, Any]:
-    declared = (record["config"] or {}).get("quantization_config")
-    return declared if isinstance(declared, Mapping) else {}
-
-
-def _tree(modules: Sequence[Record], declared: Mapping[str, Any], reading: Reading) -> Tree:
+def _tree(modules: Sequence[Record], act_order: bool, reading: Reading) -> Tree:
     tree = Tree()
     for module in modules:
         scheme = module["scheme"]
-        parameters = tuple(_parameter(p, reading.unfilled(module, p, declared)) for p in module["parameters"])
+        parameters = tuple(
+            _parameter(p, reading.unfilled(module, p, act_order)) for p in module["parameters"]
+        )
         on_v2 = any(p["kind"] in KINDS for p in module["parameters"])
         tree.add(
             Module(

@@ -1,15 +1,11 @@
 """Which parameters hold a right value of their own when nothing fills them: a closed list."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from dflash_audit.engines.installed.process import Record
 from dflash_audit.engines.installed.reading import Unfilled
 
 
-def unfilled(module: Record, parameter: Record, declared: Mapping[str, Any]) -> Unfilled:
+def unfilled(module: Record, parameter: Record, act_order: bool) -> Unfilled:
     """As `Reading.unfilled`."""
-    act_order = bool(declared.get("desc_act"))
     return Unfilled(has_own_value(parameter["name"], module["scheme"] or "", act_order))
 
 

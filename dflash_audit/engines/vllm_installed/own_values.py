@@ -6,8 +6,7 @@ ids, the target's embedding and head where a draft has none), `model_executor/la
 model's dtype).
 """
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from dflash_audit.engines.installed.process import Record
 from dflash_audit.engines.installed.reading import Unfilled
@@ -17,9 +16,9 @@ OWN: Final = frozenset(("mask_embedding", "draft_id_to_target_id"))
 TARGETS: Final = ("embed_tokens", "lm_head")
 
 
-def unfilled(module: Record, parameter: Record, declared: Mapping[str, Any]) -> Unfilled:
+def unfilled(module: Record, parameter: Record, act_order: bool) -> Unfilled:
     """As `Reading.unfilled`."""
-    del declared
+    del act_order
     holder, name = module["name"].rpartition(".")[2], parameter["name"]
     in_cache = holder == "attn" and name in CACHE
     dropped = (holder == "attn" and name == "prob_scale") or (

@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, Protocol
 
-from dflash_audit.engines.installed.child.built import Record, attributes
+from dflash_audit.engines.installed.child.built import Record, attributes, give_back_memory
 from dflash_audit.engines.installed.child.watch import Watch
 
 LONGEST_ANEW: Final = 60.0
@@ -41,6 +41,11 @@ class Draft(Protocol):
     @property
     def config(self) -> Any:
         """The config object that the draft's class is given."""
+        ...
+
+    @property
+    def act_order(self) -> bool:
+        """Whether what quantizes the draft orders inputs by activations."""
         ...
 
     def settle(self) -> None:
@@ -78,6 +83,8 @@ def attempt(draft: Draft, watch: Watch) -> Record:
         raise
     except Exception as error:  # whatever it is, it is what the engine says
         load = _Load([(_said(error), None)], complete=False)
+    if draft.model is not None:
+        give_back_memory(draft.model)
     first, tensor = load.refusals[0] if load.refusals else (None, None)
     return {
         "class": draft.model_class.__name__ if draft.model_class else None,
@@ -87,6 +94,7 @@ def attempt(draft: Draft, watch: Watch) -> Record:
         "error": first,
         "at_tensor": tensor,
         "config": None if draft.config is None else attributes(draft.config),
+        "act_order": draft.act_order,
         "packed_modules_mapping": _mapping(draft.model_class),
         "flags": [],
         "modules": modules,

@@ -50,6 +50,11 @@ class Draft:
         """The config object that the draft's class is given."""
         return None if self.model_config is None else self.model_config.hf_config
 
+    @property
+    def act_order(self) -> bool:
+        """Whether what quantizes the draft orders inputs by activations, wherever it is declared."""
+        return bool(getattr(self.quant_config, "desc_act", False))
+
     def settle(self) -> None:
         """The config, the class and the quantization config; raises what SGLang raises."""
         self.model_config = ModelConfig(

@@ -54,6 +54,8 @@ class Draft:
     model_class: Any = None
     model: Any = None
     loads_anew: bool = True
+    act_order: bool = False
+    """No draft of vLLM's is loaded with an order by activations."""
 
     @property
     def _drafted(self) -> Any:

@@ -27,11 +27,14 @@ class Tensor:
     end = 1 << 20
 
     def __init__(self, *shape: int) -> None:
-        self.shape, self.nbytes, self.at = shape, 2, Tensor.end
+        self.shape, self.nbytes, self.at, self.data = shape, 2, Tensor.end, self
         Tensor.end += 2
 
     def data_ptr(self) -> int:
         return self.at
+
+    def new_empty(self, size: int) -> "Tensor":
+        return Tensor(size)
 
 
 class Module:
