@@ -207,6 +207,27 @@ def test_what_passes_by_is_in_hand() -> None:
     assert told(attempt(Toy(hand_on, "a x b", anew=True), watch)) == (["a>a", "b>b"], ["x"], True)
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        RuntimeError(
+            "[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes."
+        ),
+    ],
+)
+@pytest.mark.parametrize("at", ["build", "load_weights"])
+def test_what_the_machine_lacks_is_no_fault_of_the_draft(at: str, error: Exception) -> None:
+    def fail(*_: Any) -> None:
+        raise error
+
+    toy = Toy(fail if at == "load_weights" else one_by_one, "a")
+    if at == "build":
+        toy.build = fail  # type: ignore[method-assign]
+    with pytest.raises(MemoryError, match="too little memory"):
+        recorded(toy)
+
+
 def test_another_family_is_no_refusal() -> None:
     class Other(Toy):
         def settle(self) -> None:

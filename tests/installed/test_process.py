@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from dflash_audit.engines import LIVE
 from dflash_audit.engines.installed.packages import PACKAGES, Package
 from dflash_audit.engines.installed.process import Process
 from dflash_audit.errors import Unreadable
@@ -103,6 +104,10 @@ def test_of_a_long_last_line_only_the_beginning_is_told(monkeypatch: pytest.Monk
         child.ask({"folder": "/a"})
     assert len(raised.value.message) < 1000
     assert "\x1b" not in raised.value.message
+
+
+def test_every_live_engine_has_a_package() -> None:
+    assert {*PACKAGES} == {*LIVE}
 
 
 @pytest.mark.parametrize("engine", PACKAGES)

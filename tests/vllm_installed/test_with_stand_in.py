@@ -154,6 +154,15 @@ def test_a_hostile_name_stays_a_name(tmp_path: Path) -> None:
 
 
 @with_stand_in
+def test_a_machine_that_lacks_memory_gives_no_verdict(tmp_path: Path) -> None:
+    """The stand-in says so as torch does."""
+    source = draft(tmp_path / "draft", num_hidden_layers=1 << 40)
+    ran = done(str(source), "--engine", LIVE, "--json")
+    assert (ran.returncode, json.loads(ran.stdout)["error"]["kind"]) == (3, "engine-failed")
+    assert "too little memory" in ran.stdout
+
+
+@with_stand_in
 def test_selfcheck_names_what_it_compares(tmp_path: Path) -> None:
     draft(tmp_path / "draft")
     ran = done("selfcheck", str(tmp_path / "draft"))

@@ -79,9 +79,8 @@ def attempt(draft: Draft, watch: Watch) -> Record:
         load = _load(draft, watch)
     except OtherFamily as other:
         skipped = str(other)
-    except MemoryError:
-        raise
     except Exception as error:  # whatever it is, it is what the engine says
+        _of_the_draft(error)
         load = _Load([(_said(error), None)], complete=False)
     if draft.model is not None:
         give_back_memory(draft.model)
@@ -130,9 +129,8 @@ def _load(draft: Draft, watch: Watch) -> _Load:
     while not watch.ended:
         try:
             draft.model.load_weights(watch.read(weights))
-        except MemoryError:
-            raise
         except Exception as error:
+            _of_the_draft(error)
             tensor = watch.in_hand
             if not (refusals and watch.ended and tensor is None):
                 refusals.append((_said(error), tensor))
@@ -145,6 +143,15 @@ def _load(draft: Draft, watch: Watch) -> _Load:
                 weights = draft.weights()
     told_of_all = [tensor for _, tensor in refusals] != [None]
     return _Load(refusals, not refusals or (told_of_all if draft.loads_anew else not watch.listed))
+
+
+def _of_the_draft(error: Exception) -> None:
+    """Raises MemoryError where it is this machine that lacks memory, in Python's words or in torch's.
+
+    Source: torch 2.14 `c10/core/impl/alloc_cpu.cpp`.
+    """
+    if isinstance(error, MemoryError) or "DefaultCPUAllocator: can't allocate memory" in str(error):
+        raise MemoryError("this machine has too little memory for the draft") from None
 
 
 def _said(error: Exception) -> str:

@@ -8,6 +8,8 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
@@ -33,6 +35,7 @@ def converse(title: str, start: Callable[[int], Started], capability: int) -> No
     logging.disable(logging.WARNING)
     warnings.filterwarnings("ignore")
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _be_the_first_to_go()
     jobs = read_jobs()
     try:
         version, record = start(capability)
@@ -49,6 +52,12 @@ def converse(title: str, start: Callable[[int], Started], capability: int) -> No
         except Exception as error:  # a stage catches what the engine says of a draft
             answer = {"failure": f"the recording failed: {_line(error)}"}
         say(answer)
+
+
+def _be_the_first_to_go() -> None:
+    """Where memory runs out, it is this process that Linux ends: a config may ask for any amount."""
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")
 
 
 def _own_stdout() -> Any:

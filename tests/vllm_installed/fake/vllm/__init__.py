@@ -179,6 +179,8 @@ def get_draft_quant_config(config: Any) -> None:
 
 def initialize_model(vllm_config: Any, model_config: Any) -> Module:
     get_draft_quant_config(model_config.hf_config)
+    if getattr(model_config.hf_config, "num_hidden_layers", 1) > 1 << 30:
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate much")
     return DFlashQwen3ForCausalLM(model_config.hf_config, vllm_config.target)
 
 
