@@ -84,7 +84,7 @@ def test_an_audit_by_it_fills_the_same_report() -> None:
     entries = {entry["name"]: entry for entry in said["engines"]}
     live, profile = entries[LIVE], entries[PROFILE]
     assert (live["gating"], live["version"]) == (True, VLLM.installed_version())
-    for key in ("verdict", "model_class", "parameters", "tensors", "assumed", "serve"):
+    for key in ("verdict", "model_class", "parameters", "tensors", "assumed"):
         assert live[key] == profile[key], key
 
 
