@@ -8,12 +8,13 @@ from materialize import materialize
 
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.engines import engine
-from dflash_audit.engines.installed.packages import SGLANG, VLLM
+from dflash_audit.engines.installed.packages import SGLANG, VLLM, Package
 from dflash_audit.refusal import Refusal, Stage
 from dflash_audit.selfcheck.cases import find_cases
 from dflash_audit.selfcheck.check import nearest_profile
 from dflash_audit.selfcheck.differences import differences
 from dflash_audit.sources.disk import read_path
+from dflash_audit.usage import WrongUsage, installed_packages
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 
@@ -31,6 +32,29 @@ def test_of_two_releases_the_one_before_is_nearest(version: str) -> None:
 @pytest.mark.parametrize("version", ["0.33.0", "0.32.1", "0.33.1rc2", "1.0", "unknown"])
 def test_of_another_package_a_profile_of_its_own_is_nearest(version: str) -> None:
     assert nearest_profile(VLLM, version) == "vllm-0.33.0"
+
+
+@pytest.mark.parametrize(
+    ("there", "profile", "compared"),
+    [
+        ("sglang vllm", None, [SGLANG, VLLM]),
+        ("vllm", None, [VLLM]),
+        ("sglang vllm", "vllm-0.33.0", [VLLM]),
+        ("sglang vllm", "sglang-next", [SGLANG]),
+        ("sglang", "vllm-0.33.0", None),
+        ("", None, None),
+    ],
+)
+def test_what_is_installed_is_compared(
+    there: str, profile: str | None, compared: list[Package] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = there.split()
+    monkeypatch.setattr(Package, "installed_version", lambda self: "1" if self.module in found else None)
+    if compared is None:
+        with pytest.raises(WrongUsage, match="pip install"):
+            installed_packages(profile)
+    else:
+        assert installed_packages(profile) == compared
 
 
 def test_it_finds_checkpoints_and_recorded_cases_once(tmp_path: Path) -> None:

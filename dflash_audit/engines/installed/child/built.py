@@ -1,6 +1,7 @@
 """What was built, module by module, as JSON."""
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -91,7 +92,8 @@ def attributes(value: Any) -> Any:
 def give_back_memory(model: Any) -> None:
     """Take the numbers out of a model: its parts hold each other, and are not gone when it is."""
     for _, parameter in model.named_parameters():
-        parameter.data = parameter.data.new_empty(0)
+        with suppress(ValueError):  # vLLM's parameters that are shared have no data of their own
+            parameter.data = parameter.data.new_empty(0)
 
 
 def torch_name(dtype: Any) -> str:
