@@ -207,6 +207,24 @@ def test_what_passes_by_is_in_hand() -> None:
     assert told(attempt(Toy(hand_on, "a x b", anew=True), watch)) == (["a>a", "b>b"], ["x"], True)
 
 
+def test_a_step_of_the_classes_own_fills_by_name() -> None:
+    """It puts what it made of a tensor into the parameter, or refuses it."""
+    watch = Watch(copy)
+
+    def put(model: Model, raw: Tensor) -> None:
+        copy(model.parameters["b"], raw)
+
+    def own_step(model: Model, weights: Weights) -> None:
+        held = dict(weights)
+        model.put("a", held.pop("a"))
+        if "raw" in held:
+            watch.step("raw", "b", put)(model, Tensor(*held["raw"].shape, 9000))
+
+    assert told(attempt(Toy(own_step, "raw a", anew=True), watch)) == (["a>a", "raw>b"], [], True)
+    watch = Watch(copy)
+    assert told(attempt(Toy(own_step, "RAW a", anew=True), watch)) == (["a>a"], ["raw"], True)
+
+
 @pytest.mark.parametrize(
     "error",
     [

@@ -107,6 +107,18 @@ class Watch:
 
         return watched
 
+    def step(self, tensor: str, parameter: str, does: Callable[..., None]) -> Callable[..., None]:
+        """A step of a class that puts a tensor into a parameter in a way of its own; it is noted then."""
+
+        def watched(*args: Any) -> None:
+            place = max(at for at, (name, _, _) in enumerate(self.reads) if name == tensor)
+            self._loading = place
+            does(*args)
+            self._loading = None
+            self.fills.append((place, parameter, None, self.reads[place][1]))
+
+        return watched
+
     def _place_of(self, tensor: Any) -> int | None:
         """Where in `reads` a tensor stands, or the one that it is a part of.
 
