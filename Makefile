@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 # The Python of an environment that holds sglang==0.5.23: `make records` and `make selfcheck` need it, `make bench` may have it.
 SGLANG_PYTHON ?=
+# The Python of an environment that holds vllm==0.33.0: `make selfcheck` takes either.
+VLLM_PYTHON ?=
 # How many random drafts `make parity` makes, and from which seed.
 PARITY_COUNT ?= 5000
 PARITY_SEED ?= 0
@@ -56,7 +58,7 @@ fuzz: $(VENV)-fuzz/.test
 	  PYTHONPATH=. $(VENV)-fuzz/bin/python -m fuzzing.run $$name $(FUZZ_SECONDS) || exit 1; done
 
 selfcheck:
-	PYTHONPATH=. $(or $(SGLANG_PYTHON),$(error give SGLANG_PYTHON=…, a Python that holds sglang)) -m dflash_audit selfcheck
+	PYTHONPATH=. $(or $(SGLANG_PYTHON),$(VLLM_PYTHON),$(error give SGLANG_PYTHON=… or VLLM_PYTHON=…)) -m dflash_audit selfcheck
 
 # A night's work: the whole count on an H200, a tenth of it on each kind of card beside it.
 parity: $(VENV)/.test

@@ -2,8 +2,12 @@
 
 import difflib
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from dflash_audit.engines import ENGINES, LIVE
+
+if TYPE_CHECKING:
+    from dflash_audit.engines.installed.packages import Package
 from dflash_audit.printable import printable
 
 
@@ -30,15 +34,38 @@ def deciding(names: Iterable[str]) -> frozenset[str]:
     return frozenset(asked - {"all"} | ({*ENGINES} if "all" in asked else set()))
 
 
-def installed_version(engine: str = "sglang@installed") -> str:
+def installed_version(engine: str) -> str:
     """The version of a live engine that is installed; raises WrongUsage without one."""
     # Only here: most audits ask for a profile.
-    from dflash_audit.engines.sglang_installed.installed import HOW_TO_INSTALL, installed_version
+    from dflash_audit.engines.installed.packages import PACKAGES
 
-    version = installed_version()
+    package = PACKAGES[engine]
+    version = package.installed_version()
     if version is None:
-        raise WrongUsage(f"{engine} needs an SGLang, and there is none: {HOW_TO_INSTALL}.")
+        needed = f"{engine} needs an installed {package.title}, and there is none"
+        raise WrongUsage(f"{needed}: {package.how_to_install}.")
     return version
+
+
+def installed_packages(profile: str | None) -> list["Package"]:
+    """The installed package that a profile is of, each that is installed where none is named.
+
+    Raises WrongUsage where there is none.
+    """
+    # Only here, as above.
+    from dflash_audit.engines.installed.packages import PACKAGES
+
+    packages = [*PACKAGES.values()]
+    if profile is not None:
+        packages = [package for package in packages if profile.startswith(package.profiles)]
+        for package in packages:
+            installed_version(package.engine)
+        return packages
+    found = [package for package in packages if package.installed_version() is not None]
+    if not found:
+        how = ", or ".join(package.how_to_install for package in packages)
+        raise WrongUsage(f"there is no engine here to compare with: {how}.")
+    return found
 
 
 def one_rank(engines: Iterable[str], tp: int, warmup: bool = False) -> None:

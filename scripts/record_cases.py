@@ -43,7 +43,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 from materialize import materialize  # noqa: E402
 
 from dflash_audit.cards import CARDS, DEFAULT_CARD  # noqa: E402
-from dflash_audit.engines.sglang_installed.child.card import claim_card  # noqa: E402
+from dflash_audit.engines.installed.child.card import claim_card  # noqa: E402
 
 Record = dict[str, Any]
 

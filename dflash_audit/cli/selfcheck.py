@@ -15,11 +15,12 @@ def command(
     engine: selfcheck_options.Profile = None,
     gpu: audited.Card = DEFAULT_CARD,
 ) -> None:
-    """Compare a profile with the installed SGLang itself: exit 0 where they agree on every draft."""
+    """Compare a profile with the installed SGLang or vLLM itself: exit 0 where they agree on every draft."""
     from dflash_audit.selfcheck.command import selfcheck
 
-    version = audited.installed_version()
+    packages = audited.installed_packages(engine)
     folders = cases or [path for path in (Path(__file__).parents[2] / "fixtures",) if path.is_dir()]
     if not folders:
         raise typer.BadParameter("name checkpoints to compare on: only a checkout brings its own")
-    raise typer.Exit(selfcheck(folders, engine, version, CARDS[gpu], write_out))
+    codes = [selfcheck(folders, package, engine, CARDS[gpu], write_out) for package in packages]
+    raise typer.Exit(max(codes))

@@ -42,6 +42,7 @@ and where they do not gate nothing is mended for them."""
 
 LIVE: Final[Mapping[str, str]] = {
     "sglang@installed": "sglang_installed.engine:INSTALLED",
+    "vllm@installed": "vllm_installed.engine:INSTALLED",
 }
 """Engines that run themselves, in place of a profile: asked only by name, for each costs a process.
 What a rule tries on edited checkpoints it tries on profiles."""

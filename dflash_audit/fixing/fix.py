@@ -15,6 +15,7 @@ from dflash_audit.auditing import Request, audit
 from dflash_audit.bounded_match import own_budget
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.engines import ENGINES, LIVE, SUPERSEDED, engine
+from dflash_audit.engines.installed.packages import PACKAGES
 from dflash_audit.errors import Unreadable
 from dflash_audit.facts import Facts
 from dflash_audit.fixing.harm import brought
@@ -155,7 +156,7 @@ def _searched(before: Report) -> frozenset[str]:
     live = [run for run in before.runs if run.engine in LIVE]
     return frozenset(
         [name for name in before.gating if name in ENGINES]
-        + [nearest_profile(run.version or "") for run in live]
+        + [nearest_profile(PACKAGES[run.engine], run.version or "") for run in live]
     )
 
 

@@ -24,6 +24,7 @@ Remove the key, or add `lm_head.weight`.
 
 from collections.abc import Iterator
 
+from dflash_audit.diagnosis.vllm_draft import is_vllm
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
 from dflash_audit.sources.checkpoint import Checkpoint
@@ -38,7 +39,7 @@ def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
     """
     del checkpoint
     config, plan = run.config, run.plan
-    if not run.engine.startswith("vllm-") or config is None or plan is None or run.refusal is not None:
+    if not is_vllm(run) or config is None or plan is None or run.refusal is not None:
         return
     by_key = config.get(KEY) and "DSpark" not in (run.model_class or "")
     if not by_key or any(name.startswith("lm_head.") for name in plan.filled()):

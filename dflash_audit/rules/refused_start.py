@@ -26,6 +26,7 @@ the anchor needs another engine: name it in the model card.
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from dflash_audit.diagnosis.vllm_draft import is_vllm
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
 from dflash_audit.sources.checkpoint import Checkpoint
@@ -44,7 +45,7 @@ def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
     """
     del checkpoint
     config = run.config
-    if not run.engine.startswith("vllm-") or config is None or run.plan is None or run.refusal is not None:
+    if not is_vllm(run) or config is None or run.plan is None or run.refusal is not None:
         return
     inner = config.get("dflash_config")
     inner = inner if isinstance(inner, Mapping) else {}

@@ -30,6 +30,7 @@ from collections.abc import Iterator
 
 from dflash_audit.diagnosis.sglang_draft import read_draft
 from dflash_audit.diagnosis.unread_keys import UNREAD
+from dflash_audit.diagnosis.vllm_draft import is_vllm
 from dflash_audit.diagnosis.vllm_unread_keys import unread
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
@@ -41,7 +42,7 @@ def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
 
     Public record: sglang#40144 (`sample_from_anchor`).
     """
-    for key, meaning, follows, mend in unread(run) if run.engine.startswith("vllm-") else ():
+    for key, meaning, follows, mend in unread(run) if is_vllm(run) else ():
         message = f"{run.engine} does not read {key}, {meaning}: {follows}."
         yield Finding("unread-key", "warning", run.engine, key, message, mend, (key,))
     draft = read_draft(run, checkpoint)

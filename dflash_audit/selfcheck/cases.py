@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from dflash_audit.engine_run import Conditions
-from dflash_audit.engines.sglang_installed.folder import write_zeros
+from dflash_audit.engines.installed.folder import write_zeros
 from dflash_audit.sources.checkpoint import CONFIG, Checkpoint, Tensor
 from dflash_audit.sources.disk import read_path
 

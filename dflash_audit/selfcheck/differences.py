@@ -1,10 +1,15 @@
 """What two engines do differently with one draft."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
+from dflash_audit.diagnosis.vllm_draft import is_vllm
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.loadplan import LoadPlan
+
+SETTLED_BY_VLLM: Final = {"class": "config", "quant_config": "build"}
+"""Stage -> the one that vLLM settles it with: it looks for a draft's class while it reads the config, and
+reads what quantizes it while it builds. Which fault of several it meets first is no matter of the draft."""
 
 
 def differences(profile: EngineRun, live: EngineRun) -> Iterator[str]:
@@ -30,7 +35,8 @@ def differences(profile: EngineRun, live: EngineRun) -> Iterator[str]:
 
 
 def _stage(run: EngineRun) -> str:
-    return run.refusal.stage if run.refusal else "nothing"
+    stage = run.refusal.stage if run.refusal else "nothing"
+    return SETTLED_BY_VLLM.get(stage, stage) if is_vllm(run) else stage
 
 
 def _flags(run: EngineRun) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Final
 import torch
 
 from dflash_audit.engines import LIVE
-from dflash_audit.engines.sglang_installed.installed import installed_version
+from dflash_audit.engines.installed.packages import SGLANG
 from dflash_audit.errors import Unreadable
 from dflash_audit.warmup.events import Teller
 from dflash_audit.warmup.job import Job
@@ -55,7 +55,7 @@ def _device(name: str) -> torch.device:
 def _backend(job: Job, device: torch.device) -> str:
     """The backend that runs this engine; for `auto` SGLang itself on a GPU, else the reference."""
     live = job.engine in LIVE
-    version = installed_version()
+    version = SGLANG.installed_version()
     own = live or job.engine == f"sglang-{version}"
     if job.backend == "reference" and live:
         told = "it tells no copies, without which the backend reference cannot be filled"

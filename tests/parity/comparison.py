@@ -52,7 +52,7 @@ def stage(it: Compared) -> Differences:
 
 
 def of_vllm(it: Compared) -> bool:
-    return bool(it.engine["name"].startswith("vllm-"))
+    return bool(it.engine["name"].startswith("vllm"))
 
 
 def verdict(it: Compared) -> Differences:

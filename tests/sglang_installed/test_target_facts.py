@@ -9,14 +9,16 @@ from unittest.mock import MagicMock
 import pytest
 
 from dflash_audit.diagnosis.with_target import TABLES_OF
+from dflash_audit.engines.installed.packages import SGLANG
 from dflash_audit.engines.sglang import target_classes
-from dflash_audit.engines.sglang_installed.installed import installed_version
 
 pytestmark = [
     pytest.mark.sglang,
     pytest.mark.warmup,
     pytest.mark.skipif(find_spec("sglang") is None, reason="SGLang is not installed"),
-    pytest.mark.skipif(installed_version() != TABLES_OF, reason=f"the tables are those of {TABLES_OF}"),
+    pytest.mark.skipif(
+        SGLANG.installed_version() != TABLES_OF, reason=f"the tables are those of {TABLES_OF}"
+    ),
 ]
 
 DEPTH = 4

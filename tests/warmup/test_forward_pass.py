@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from warmup.jobs import job
 
+from dflash_audit.engines.installed.packages import Package
 from dflash_audit.errors import Unreadable
 from dflash_audit.warmup.ending import NO_DEVICE
 from dflash_audit.warmup.events import Teller
@@ -47,7 +48,7 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
 def warm_up(
     monkeypatch: pytest.MonkeyPatch, engine: str, backend: str, device: str, version: str | None
 ) -> WarmUp:
-    monkeypatch.setattr(forward_pass, "installed_version", lambda: version)
+    monkeypatch.setattr(Package, "installed_version", lambda self: version)
     monkeypatch.setattr(forward_pass, "_device", torch.device)
     asked = replace(job("pass_"), engine=engine, backend=backend, device=device)
     return forward_pass.warm_up(asked, Teller(io.StringIO()))

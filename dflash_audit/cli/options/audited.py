@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 installed_version = told(usage.installed_version)
+installed_packages = told(usage.installed_packages)
 one_rank = told(usage.one_rank)
 
 
@@ -117,7 +118,7 @@ EnginesThatGate = Annotated[
         parser=_engine,
         metavar="NAME",
         help=f"An engine that decides the exit code: {', '.join(ENGINES)}, all (of these),"
-        f" or {', '.join(LIVE)}, which is run itself and takes its time."
+        f" or one that is run itself and takes its time, {' or '.join(LIVE)}."
         f" Repeatable. Default: {DEFAULT}.",
     ),
 ]

@@ -28,6 +28,6 @@ Profile = Annotated[
         "--engine",
         parser=_profile,
         metavar="NAME",
-        help="The profile to hold the installed SGLang against. Default: that of its version.",
+        help="The profile to hold the installed SGLang or vLLM against. Default: that of its version.",
     ),
 ]

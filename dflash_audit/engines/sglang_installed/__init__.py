@@ -1,6 +1,5 @@
-"""The installed SGLang itself as an engine: it builds and loads the draft, and its doings become a run.
+"""SGLang itself as an engine: what of `engines.installed` is its own.
 
-`engine` is the engine, `installed` finds the version, `process` holds the child that
-imports SGLang, `folder` lays a checkpoint out for it, `reading` turns what it
-recorded into a run. `child` is the other side; only it imports sglang and torch.
+`engine` is the engine, `quantization` reads its quantization config as the profiles do,
+`own_values` lists what needs no filling. `child` is the other side; only it imports sglang.
 """

@@ -1,5 +1,13 @@
 """Which parameters hold a right value of their own when nothing fills them: a closed list."""
 
+from dflash_audit.engines.installed.process import Record
+from dflash_audit.engines.installed.reading import Unfilled
+
+
+def unfilled(module: Record, parameter: Record, act_order: bool) -> Unfilled:
+    """As `Reading.unfilled`."""
+    return Unfilled(has_own_value(parameter["name"], module["scheme"] or "", act_order))
+
 
 def has_own_value(parameter: str, scheme: str, act_order: bool) -> bool:
     """By a parameter's own name, the class of its module's scheme or method ("" without), and the config.

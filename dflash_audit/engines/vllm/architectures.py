@@ -49,7 +49,7 @@ MUSE_VOCABULARY: Final = 202048
 
 def method(architectures: list[str]) -> str:
     """The speculative method under which such a draft is served."""
-    return "dspark" if architectures[0] in SERVED_AS_DSPARK else "dflash"
+    return "dspark" if SERVED_AS_DSPARK.intersection(architectures[:1]) else "dflash"
 
 
 def names(config: Mapping[str, Any]) -> list[str]:

@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dflash_audit.engine_run import Conditions, EngineRun
-from dflash_audit.engines.vllm import architectures, speculators
+from dflash_audit.engines.vllm import architectures, serving, speculators
 from dflash_audit.engines.vllm.draft import SHAPES, Draft, build
-from dflash_audit.engines.vllm.fields import nested, truthy
+from dflash_audit.engines.vllm.fields import truthy
 from dflash_audit.engines.vllm.load_weights import Drafted, load
 from dflash_audit.engines.vllm.quantization.config import QuantConfig, Surroundings
 from dflash_audit.engines.vllm.quantization.settle import Settled, read_config, settle
-from dflash_audit.engines.vllm.serving import serve_command
 from dflash_audit.engines.vllm.target import target_facts
 from dflash_audit.engines.vllm.unserved import family
 from dflash_audit.hf_config import decoder_part
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
 
 LAGUNA: Final = "DFlashLagunaForCausalLM"
 LILICORR: Final = "LiLiCorrForCausalLM"
-DEFAULT_BLOCK: Final = 8
-"""The block size that a server is asked for where the config names none: vLLM itself has no default."""
 
 
 class VLLM(NamedTuple):
@@ -79,7 +76,7 @@ def _stages(progress: _Progress, checkpoint: Checkpoint, conditions: Conditions)
     settled = settle(config, checkpoint.json_files.get("hf_quant_config.json"))
     progress.stage = "class"
     named = architectures.names(config)
-    served = _method(raw, named)
+    served = serving.method(raw, named)
     names = _rewritten(raw, config, served)
     run.model_class = architectures.model_class(names, frozenset(named))
     run.unserved = family(config, run.model_class)
@@ -90,7 +87,7 @@ def _stages(progress: _Progress, checkpoint: Checkpoint, conditions: Conditions)
     run.assumed = ready.draft.target.assumed
     progress.stage = "build"
     run.tree = _build(ready, conditions.tp)
-    run.serve = serve_command(served, ready.draft.tokens, checkpoint.origin, conditions)
+    run.serve = serving.serve_command(served, ready.draft.tokens, checkpoint.origin, conditions)
     progress.stage = "load"
     whole = run.tree if conditions.tp == 1 else _build(ready, 1)
     draft = ready.draft
@@ -124,12 +121,6 @@ def _read(raw: Mapping[str, Any]) -> dict[str, Any]:
     return architectures.completed(attributes)
 
 
-def _method(raw: Mapping[str, Any], named: list[str]) -> str:
-    if speculators.is_speculators(raw):
-        return "dspark" if speculators.algorithm(raw) == "dspark" else "dflash"
-    return architectures.method(named)
-
-
 def _rewritten(raw: Mapping[str, Any], config: Mapping[str, Any], served: str) -> list[str]:
     """The names that the registry is asked for."""
     named = architectures.names(config)
@@ -146,16 +137,8 @@ def _ready(
     conditions: Conditions,
 ) -> _Ready:
     with replayed("vLLM cannot use the config"):
-        draft = Draft(config, target_facts(checkpoint.config, conditions), _tokens(checkpoint.config))
-        kv_heads = max(1, int(config.get("num_key_value_heads") or 1) // conditions.tp)
-        surroundings = Surroundings(
-            draft.target.layers,
-            draft.num_layers,
-            model_class != LAGUNA,
-            conditions.capability,
-            kv_heads,
-            checkpoint.tensors,
-        )
+        draft = Draft(config, target_facts(checkpoint.config, conditions), serving.tokens(checkpoint.config))
+        surroundings = surroundings_of(draft, model_class, checkpoint, conditions)
         files = checkpoint.json_files
         quant = None
         if model_class != "DFlash2BeamForCausalLM":
@@ -166,12 +149,18 @@ def _ready(
         return _Ready(draft, model_class, quant, own)
 
 
-def _tokens(raw: Mapping[str, Any]) -> int:
-    """The tokens that a server is asked to propose: a trained block without its anchor."""
-    block = nested(raw).get("block_size") or raw.get("block_size") or DEFAULT_BLOCK
-    if not isinstance(block, int | float | str):
-        raise Refused(f"block_size must be a number, got {block!r}")
-    return max(1, int(block) - 1)
+def surroundings_of(
+    draft: Draft, model_class: str, checkpoint: Checkpoint, conditions: Conditions
+) -> Surroundings:
+    """What a quantization method may read beside its own config."""
+    return Surroundings(
+        draft.target.layers,
+        draft.num_layers,
+        model_class != LAGUNA,
+        conditions.capability,
+        max(1, int(draft.config.get("num_key_value_heads") or 1) // conditions.tp),
+        checkpoint.tensors,
+    )
 
 
 def _build(ready: _Ready, tp: int) -> Tree:

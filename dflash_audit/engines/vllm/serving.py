@@ -1,13 +1,39 @@
-"""The command that serves a draft.
+"""How a draft is served: the speculative method, the tokens that are asked for, and the command.
 
 Source: vLLM 0.33.0 `config/speculative.py`.
 """
 
 import json
 import shlex
+from collections.abc import Mapping
+from typing import Any, Final
 
 from dflash_audit.engine_run import Conditions
+from dflash_audit.engines.vllm import architectures, speculators
+from dflash_audit.engines.vllm.fields import nested
+from dflash_audit.refusal import Refused
 from dflash_audit.sources.checkpoint import Origin
+
+DEFAULT_BLOCK: Final = 8
+"""The block size that a server is asked for where the config names none: vLLM itself has no default."""
+
+
+def method(raw: Mapping[str, Any], named: list[str]) -> str:
+    """The speculative method of a draft with this config.json, whose architectures are `named`."""
+    if speculators.is_speculators(raw):
+        return "dspark" if speculators.algorithm(raw) == "dspark" else "dflash"
+    return architectures.method(named)
+
+
+def tokens(raw: Mapping[str, Any]) -> int:
+    """The tokens that a server is asked to propose: a trained block without its anchor.
+
+    Raises `Refused` for a block size that is no number.
+    """
+    block = nested(raw).get("block_size") or raw.get("block_size") or DEFAULT_BLOCK
+    if not isinstance(block, int | float | str):
+        raise Refused(f"block_size must be a number, got {block!r}")
+    return max(1, int(block) - 1)
 
 
 def serve_command(method: str, tokens: int, draft: Origin, given: Conditions) -> tuple[str, ...]:

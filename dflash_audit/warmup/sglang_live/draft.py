@@ -1,7 +1,5 @@
 """The real draft, poisoned, loaded and laid out for its kernels."""
 
-from typing import Any
-
 import torch
 from sglang.srt.configs.load_config import LoadConfig
 from sglang.srt.model_loader.loader import DefaultModelLoader
@@ -29,8 +27,7 @@ def built(live: LiveDraft, device: torch.device) -> Draft:
     draft = Draft(live.folder, live.quantization)
     draft.settle()
     draft.build(str(device))
-    declared: Any = getattr(draft.config.hf_config, "quantization_config", None) or {}
-    poison_parameters(draft.model, bool(declared.get("desc_act")))
+    poison_parameters(draft.model, draft.act_order)
     return draft
 
 

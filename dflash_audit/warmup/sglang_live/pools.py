@@ -22,7 +22,7 @@ class Runner:
         attention = model.layers[0].self_attn
         slots = (requests + 1) * tokens
         where = str(device)
-        self.model_config = draft.config
+        self.model_config = draft.model_config
         self.device = where
         self.gpu_id = device.index or 0
         self.page_size = 1

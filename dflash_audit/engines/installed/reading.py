@@ -1,72 +1,76 @@
 """From what the child recorded to the run of an engine."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 from dflash_audit.engine_run import Conditions, EngineRun, FlagNeeded
-from dflash_audit.engines.sglang_installed.own_values import has_own_value
-from dflash_audit.engines.sglang_installed.process import ENGINE, Record
+from dflash_audit.engines.installed.process import Record
 from dflash_audit.loadplan import Fill, LoadPlan, empty_plan
-from dflash_audit.quantization.config import QuantConfig, Surroundings
-from dflash_audit.quantization.resolve import read_config, settle
-from dflash_audit.refusal import NotModelled, Refusal, Refused
+from dflash_audit.quantization.config import QuantConfig
+from dflash_audit.refusal import Refusal
 from dflash_audit.sources.checkpoint import Checkpoint, Tensor
 from dflash_audit.tree import Kind, Linear, Module, Parameter, Placement, Scheme, Tree
 
 KINDS: Final = frozenset(kind.value for kind in Kind)
 
 
-def read_record(record: Record, version: str, checkpoint: Checkpoint, conditions: Conditions) -> EngineRun:
+class Unfilled(NamedTuple):
+    """What a parameter is when nothing fills it; the words are those of `tree.Parameter`."""
+
+    defaulted: bool
+    unread: bool = False
+
+
+class Reading(NamedTuple):
+    """How one package's records are read.
+
+    `quant_config` is the audit's own reading of the quantization config, for the rules that
+    look at its lists: None where the audit reads another method in it than the engine, or
+    refuses it. `unfilled` is asked with a module, one of its parameters and whether inputs are
+    ordered by activations. `told` adds to a run what the engine was asked with.
+    """
+
+    quant_config: Callable[[Record, Checkpoint, Conditions], QuantConfig | None]
+    unfilled: Callable[[Record, Record, bool], Unfilled]
+    told: Callable[[EngineRun, Checkpoint, Conditions], None] | None = None
+
+
+def read_record(
+    record: Record,
+    engine: str,
+    version: str,
+    checkpoint: Checkpoint,
+    conditions: Conditions,
+    reading: Reading,
+) -> EngineRun:
     """The run that a record tells of."""
-    run = EngineRun(ENGINE, version=version)
+    run = EngineRun(engine, version=version)
     run.model_class = record["class"]
     run.quantization = record["quantization"]
     run.skipped = record["skipped"]
     run.config = record["config"]
-    run.quant_config = _quant_config(record, checkpoint, conditions)
+    run.quant_config = reading.quant_config(record, checkpoint, conditions)
     run.flags = tuple(FlagNeeded(flag, reason) for flag, reason in record["flags"])
     if record["stage"] is not None:
         run.refusal = Refusal(record["stage"], record["error"], record["at_tensor"])
     if record["modules"] is not None:
-        run.tree = _tree(record["modules"], bool(_declared(record).get("desc_act")))
+        run.tree = _tree(record["modules"], record["act_order"], reading)
     if run.tree is not None:
         run.plan = _plan(record, run.tree, checkpoint.tensors)
+    if reading.told is not None:
+        reading.told(run, checkpoint, conditions)
     return run
 
 
-def _declared(record: Record) -> Mapping[str, Any]:
-    declared = (record["config"] or {}).get("quantization_config")
-    return declared if isinstance(declared, Mapping) else {}
-
-
-def _quant_config(record: Record, checkpoint: Checkpoint, conditions: Conditions) -> QuantConfig | None:
-    """The audit's own reading of the quantization config, for the rules that look at its lists.
-
-    None where the audit reads another method in it than the engine, or refuses it.
-    """
-    config = record["config"]
-    if config is None or record["quantization"] is None:
-        return None
-    mapping = {fused: tuple(shards) for fused, shards in record["packed_modules_mapping"].items()}
-    try:
-        file = checkpoint.json_files.get("hf_quant_config.json")
-        settled = settle(config, file, conditions.quantization, conditions.capability)
-        if settled.method != record["quantization"]:
-            return None
-        return read_config(
-            settled, Surroundings(mapping, conditions.capability, config), checkpoint.json_files
-        )
-    except (Refused, NotModelled):
-        return None
-
-
-def _tree(modules: Sequence[Record], act_order: bool) -> Tree:
+def _tree(modules: Sequence[Record], act_order: bool, reading: Reading) -> Tree:
     tree = Tree()
     for module in modules:
         scheme = module["scheme"]
-        parameters = tuple(_parameter(p, scheme or "", act_order) for p in module["parameters"])
+        parameters = tuple(
+            _parameter(p, reading.unfilled(module, p, act_order)) for p in module["parameters"]
+        )
         on_v2 = any(p["kind"] in KINDS for p in module["parameters"])
         tree.add(
             Module(
@@ -93,7 +97,7 @@ def _linear(module: Record) -> Linear:
     )
 
 
-def _parameter(parameter: Record, scheme: str, act_order: bool) -> Parameter:
+def _parameter(parameter: Record, unfilled: Unfilled) -> Parameter:
     name, kind = parameter["name"], parameter["kind"]
     packed = parameter["packed_factor"]
     placement = Placement(
@@ -104,8 +108,14 @@ def _parameter(parameter: Record, scheme: str, act_order: bool) -> Parameter:
         packed_factor=1 if packed is None else Fraction(*packed),
         tokens=parameter["tokens"],
     )
-    defaulted = has_own_value(name, scheme, act_order)
-    return Parameter(name, tuple(parameter["shape"]), parameter["dtype"], placement, defaulted)
+    return Parameter(
+        name,
+        tuple(parameter["shape"]),
+        parameter["dtype"],
+        placement,
+        defaulted=unfilled.defaulted,
+        unread=unfilled.unread,
+    )
 
 
 def _plan(record: Record, tree: Tree, tensors: tuple[Tensor, ...]) -> LoadPlan:
@@ -124,13 +134,13 @@ def _plan(record: Record, tree: Tree, tensors: tuple[Tensor, ...]) -> LoadPlan:
         times[name] += 1
     only_there = tuple(tensor for tensor in read if not tensor.file)
     plan = empty_plan(tree, tree, (*tensors, *only_there))
-    if not record["complete"]:
-        # Of what comes behind the refusal nothing is known: it is neither missing nor dropped.
-        filled = {parameter for _, parameter, _, _ in record["fills"]}
-        slots = {name: slot for name, slot in plan.slots.items() if name in filled}
-        plan = LoadPlan(slots, plan.modules, tuple(dict.fromkeys(read[at] for at, *_ in record["fills"])))
     for at, parameter, shard, dtype in record["fills"]:
         plan.fill(read[at], Fill(plan.slots[parameter], shard, dtype, copies=()))
+    if not record["complete"]:
+        # Of what comes behind the refusal nothing is known: it is neither missing nor dropped.
+        filled, missing = plan.filled(), plan.missing(unread=True)
+        plan.slots = {n: slot for n, slot in plan.slots.items() if n in filled and n not in missing}
+        plan.tensors = tuple(plan.fills)
     for reason, name in record["refusals"]:
         plan.refuse(reason, name)
     return plan

@@ -3,10 +3,11 @@
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 
-from dflash_audit.engines.sglang_installed.child.__main__ import _jobs
+from dflash_audit.engines.installed.child.conversation import read_jobs
 
 
 def act(what: str) -> None:
@@ -20,10 +21,19 @@ def act(what: str) -> None:
         time.sleep(600)
     if what == "fail":
         print(json.dumps({"failure": "it has no gcc"}), flush=True)
+    if what == "start":
+        done = subprocess.run([sys.executable, "-c", "import json"], check=False)
+        print(json.dumps({"ended": done.returncode}), flush=True)
+    while what == "flood":
+        sys.stdout.write("x" * (1 << 16))
+    if what == "shout":
+        sys.stderr.write("\x1b[31m" * (1 << 20))
+        sys.stderr.flush()
+        os._exit(7)
 
 
 if __name__ == "__main__":
-    jobs = _jobs()
+    jobs = read_jobs()
     act(os.environ.get("AT_START", ""))
     print(json.dumps({"version": "9.9.9", "pid": os.getpid()}), flush=True)
     for job in jobs:

@@ -1,4 +1,4 @@
-"""The child process that imports SGLang, as the audit holds it."""
+"""The child process that imports an engine's package, as the audit holds it."""
 
 import json
 import os
@@ -8,30 +8,28 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from types import TracebackType
 from typing import IO, Any, Final, Self
 
+from dflash_audit.engines.installed.packages import Package
 from dflash_audit.errors import Unreadable
-
-ENGINE: Final = "sglang@installed"
-CHILD: Final = f"{__package__}.child"
 
 LONGEST_START: Final = 600.0
 LONGEST_JOB: Final = 1200.0
 """Seconds until the child is given up: its import takes a minute at most, as does a draft of 4 GB."""
 
+LONGEST_ANSWER: Final = 1 << 28
+"""Bytes of an answer until the child is given up: a draft of 100,000 tensors takes a tenth of it."""
+
+LAST_WORDS: Final = 1 << 14
+"""Bytes at the end of its standard error that are looked at."""
+
 Record = dict[str, Any]
 
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """A draft for the child: its folder, and the server's options for it."""
-
-    folder: str
-    quantization: str | None = None
-    attention_backend: str | None = None
+Job = Mapping[str, Any]
+"""A draft for the child, as what its `record` takes: the folder, and the server's options for it."""
 
 
 class Process:
@@ -43,30 +41,38 @@ class Process:
     """
 
     def __init__(
-        self, capability: int, longest_start: float = LONGEST_START, longest_job: float = LONGEST_JOB
+        self,
+        package: Package,
+        capability: int,
+        longest_start: float = LONGEST_START,
+        longest_job: float = LONGEST_JOB,
+        longest_answer: int = LONGEST_ANSWER,
     ) -> None:
+        self.package = package
         self._longest_job = longest_job
+        self._longest_answer = longest_answer
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the child
         self._child = subprocess.Popen(
-            # -P: nothing is imported from the folder that the audit happens to be run in.
-            [sys.executable, "-P", "-m", CHILD, str(capability)],
+            [sys.executable, "-m", package.child, str(capability)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
+            # Neither it nor a Python that it starts imports from the folder that the audit is run in.
+            env={**os.environ, "PYTHONSAFEPATH": "1"},
             start_new_session=True,  # so that what it starts, a compiler, ends with it
         )
-        self._unread = b""
+        self._unread = bytearray()
         try:
-            self.version = str(self._answer(longest_start, "imports SGLang")["version"])
+            self.version = str(self._answer(longest_start, f"imports {package.title}")["version"])
         except BaseException:
             self.close()
             raise
 
     def ask(self, job: Job) -> Record:
-        """What SGLang does with a draft, as the child records it."""
+        """What the engine does with a draft, as the child records it."""
         assert self._child.stdin is not None
         with suppress(BrokenPipeError):  # the answer tells how it ended
-            self._child.stdin.write(json.dumps(asdict(job)).encode() + b"\n")
+            self._child.stdin.write(json.dumps(job).encode() + b"\n")
             self._child.stdin.flush()
         return self._answer(self._longest_job, "builds and loads the draft")
 
@@ -92,19 +98,23 @@ class Process:
         """The child's next line; what it does meanwhile is `doing`."""
         line = self._line(time.monotonic() + seconds)
         if line is None:
-            raise failed(f"no answer within {seconds:.0f} s while it {doing}")
+            raise self._failed(f"no answer within {seconds:.0f} s while it {doing}")
         if not line:
-            raise failed(f"its process {self._ending()} while it {doing}{self._last_words()}")
+            raise self._failed(f"its process {self._ending()} while it {doing}{self._last_words()}")
         record: Record = json.loads(line)
         if "failure" in record:
-            raise failed(record["failure"])
+            raise self._failed(record["failure"])
         return record
 
     def _line(self, deadline: float) -> bytes | None:
         """A line without its end; empty where the child is gone, None where it is late."""
         assert self._child.stdout is not None
         pipe = self._child.stdout.fileno()
-        while b"\n" not in self._unread:
+        seen = 0
+        while (end := self._unread.find(b"\n", seen)) < 0:
+            seen = len(self._unread)
+            if seen > self._longest_answer:
+                raise self._failed(f"its answer is longer than {self._longest_answer} bytes")
             ready, _, _ = select.select([pipe], [], [], max(0.0, deadline - time.monotonic()))
             if not ready:
                 return None
@@ -112,7 +122,8 @@ class Process:
             if not more:
                 return b""
             self._unread += more
-        line, _, self._unread = self._unread.partition(b"\n")
+        line = bytes(self._unread[:end])
+        del self._unread[: end + 1]
         return line
 
     def _ending(self) -> str:
@@ -121,12 +132,16 @@ class Process:
 
     def _last_words(self) -> str:
         """The last line that it wrote to its standard error."""
-        self._log.seek(0)
+        end = self._log.seek(0, os.SEEK_END)
+        self._log.seek(max(0, end - LAST_WORDS))
         lines = [line.strip() for line in self._log.read().decode(errors="replace").splitlines()]
         said = [line for line in lines if line]
         return f" ({said[-1][:300]})" if said else ""
 
+    def _failed(self, reason: str) -> Unreadable:
+        return failed(self.package.engine, reason)
 
-def failed(reason: str) -> Unreadable:
+
+def failed(engine: str, reason: str) -> Unreadable:
     """The engine itself could not be asked; nothing is known of the draft."""
-    return Unreadable("engine-failed", ENGINE, reason)
+    return Unreadable("engine-failed", engine, reason)

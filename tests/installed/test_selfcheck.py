@@ -8,23 +8,53 @@ from materialize import materialize
 
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.engines import engine
-from dflash_audit.refusal import Refusal
+from dflash_audit.engines.installed.packages import SGLANG, VLLM, Package
+from dflash_audit.refusal import Refusal, Stage
 from dflash_audit.selfcheck.cases import find_cases
 from dflash_audit.selfcheck.check import nearest_profile
 from dflash_audit.selfcheck.differences import differences
 from dflash_audit.sources.disk import read_path
+from dflash_audit.usage import WrongUsage, installed_packages
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 
 
 @pytest.mark.parametrize("version", ["0.5.23", "0.5.24", "0.6.0rc1", "1.0", "0.5.23.post1", "unknown"])
 def test_the_nearest_profile_is_a_release(version: str) -> None:
-    assert nearest_profile(version) == "sglang-0.5.23"
+    assert nearest_profile(SGLANG, version) == "sglang-0.5.23"
 
 
 @pytest.mark.parametrize("version", ["0.5.19", "0.5.19.post1", "0.5.22", "0.4.0"])
 def test_of_two_releases_the_one_before_is_nearest(version: str) -> None:
-    assert nearest_profile(version) == "sglang-0.5.19"
+    assert nearest_profile(SGLANG, version) == "sglang-0.5.19"
+
+
+@pytest.mark.parametrize("version", ["0.33.0", "0.32.1", "0.33.1rc2", "1.0", "unknown"])
+def test_of_another_package_a_profile_of_its_own_is_nearest(version: str) -> None:
+    assert nearest_profile(VLLM, version) == "vllm-0.33.0"
+
+
+@pytest.mark.parametrize(
+    ("there", "profile", "compared"),
+    [
+        ("sglang vllm", None, [SGLANG, VLLM]),
+        ("vllm", None, [VLLM]),
+        ("sglang vllm", "vllm-0.33.0", [VLLM]),
+        ("sglang vllm", "sglang-next", [SGLANG]),
+        ("sglang", "vllm-0.33.0", None),
+        ("", None, None),
+    ],
+)
+def test_what_is_installed_is_compared(
+    there: str, profile: str | None, compared: list[Package] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = there.split()
+    monkeypatch.setattr(Package, "installed_version", lambda self: "1" if self.module in found else None)
+    if compared is None:
+        with pytest.raises(WrongUsage, match="pip install"):
+            installed_packages(profile)
+    else:
+        assert installed_packages(profile) == compared
 
 
 def test_it_finds_checkpoints_and_recorded_cases_once(tmp_path: Path) -> None:
@@ -76,6 +106,22 @@ def test_prefixes_fills_and_gaps_are_compared(tmp_path: Path) -> None:
     assert "'down_proj'" in lines and "'layers.0.mlp.down_proj'" in lines
     assert "tensor fc.weight_packed: [] by the profile" in lines
     assert "missing layers.0.self_attn.qkv_proj.weight_packed: ('all',) by the profile, None" in lines
+
+
+@pytest.mark.parametrize(
+    ("name", "stages", "differ"),
+    [
+        ("sglang-0.5.23", ("class", "config"), True),
+        ("vllm-0.33.0", ("class", "config"), False),
+        ("vllm-0.33.0", ("quant_config", "build"), False),
+        ("vllm-0.33.0", ("config", "build"), True),
+    ],
+)
+def test_stages_that_an_engine_takes_as_one_are_one(
+    name: str, stages: tuple[Stage, Stage], differ: bool
+) -> None:
+    runs = (EngineRun(name, refusal=Refusal(stage, "no")) for stage in stages)
+    assert bool([*differences(*runs)]) == differ
 
 
 def test_of_refused_tensors_both_must_tell(tmp_path: Path) -> None:

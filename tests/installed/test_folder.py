@@ -6,7 +6,7 @@ from pathlib import Path
 
 from materialize import materialize
 
-from dflash_audit.engines.sglang_installed.folder import as_folder
+from dflash_audit.engines.installed.folder import as_folder
 from dflash_audit.sources.checkpoint import Origin
 from dflash_audit.sources.disk import read_path
 

@@ -9,7 +9,10 @@ from materialize import write_zeros
 
 from dflash_audit.drops import dropped
 from dflash_audit.engine_run import Conditions, EngineRun
-from dflash_audit.engines.sglang_installed.reading import read_record
+from dflash_audit.engines.installed.engine import Installed
+from dflash_audit.engines.installed.reading import read_record
+from dflash_audit.engines.sglang_installed.engine import INSTALLED as SGLANG
+from dflash_audit.engines.vllm_installed.engine import INSTALLED as VLLM
 from dflash_audit.rules import finder
 from dflash_audit.sources.disk import read_path
 
@@ -42,6 +45,7 @@ RECORD: dict[str, Any] = {
     "error": None,
     "at_tensor": None,
     "config": {"hidden_size": 8},
+    "act_order": False,
     "packed_modules_mapping": {},
     "flags": [],
     "modules": [
@@ -69,11 +73,11 @@ RECORD: dict[str, Any] = {
 }
 
 
-def read(folder: Path, **changes: Any) -> EngineRun:
+def read(folder: Path, /, by: Installed = SGLANG, **changes: Any) -> EngineRun:
     (folder / "config.json").write_text('{"architectures": ["DFlashDraftModel"]}')
     write_zeros(folder / "model.safetensors", TENSORS)
     record = {**copy.deepcopy(RECORD), **changes}
-    return read_record(record, "1.2.3", read_path(folder), Conditions())
+    return read_record(record, by.name, "1.2.3", read_path(folder), Conditions(), by.reading)
 
 
 def test_a_run_tells_what_was_built_and_loaded(tmp_path: Path) -> None:
@@ -103,13 +107,30 @@ def test_rules_speak_of_it(tmp_path: Path, rule: str, subject: str) -> None:
 
 
 def test_behind_a_refusal_that_stopped_it_nothing_is_missing_or_dropped(tmp_path: Path) -> None:
-    stopped = {"stage": "load", "error": "ValueError: odd", "at_tensor": "lost.weight", "complete": False}
+    stopped: dict[str, Any] = {
+        "stage": "load",
+        "error": "ValueError: odd",
+        "at_tensor": "lost.weight",
+        "complete": False,
+    }
     run = read(tmp_path, **stopped, refusals=[["ValueError: odd", "lost.weight"]], fills=RECORD["fills"][:1])
     assert run.plan is not None and run.refusal is not None
     assert not run.plan.missing() and not [*dropped(run)]
     (found,) = finder("refused-load")(run)
     assert "ValueError: odd" in found.message
     assert found.subjects == ("lost.weight",)
+
+
+def test_nor_is_what_came_in_part_when_it_stopped(tmp_path: Path) -> None:
+    stopped: dict[str, Any] = {"stage": "load", "error": "ValueError: odd", "at_tensor": None}
+    run = read(tmp_path, **stopped, complete=False, refusals=[["ValueError: odd", None]])
+    assert run.plan is not None
+    assert set(run.plan.filled()) == {
+        "fc.weight",
+        "layers.0.self_attn.qkv_proj.weight",
+        "norm.weight",
+    }
+    assert not run.plan.missing() and not run.plan.resized()
 
 
 def test_a_tensor_that_only_the_engine_read_is_told(tmp_path: Path) -> None:
@@ -133,7 +154,31 @@ def test_what_has_a_right_value_of_its_own_is_not_missing(
     tmp_path: Path, name: str, scheme: str, act_order: bool, missing: bool
 ) -> None:
     odd = module("odd", "RowParallelLinear", parameter(name, [1]), scheme=scheme)
-    config = {"quantization_config": {"desc_act": act_order}}
-    run = read(tmp_path, modules=[*RECORD["modules"], odd], config=config)
+    run = read(tmp_path, modules=[*RECORD["modules"], odd], act_order=act_order)
     assert run.plan is not None
     assert (f"odd.{name}" in run.plan.missing()) == missing
+
+
+@pytest.mark.parametrize(
+    ("holder", "name", "dtype", "missing", "unread"),
+    [
+        ("model", "mask_embedding", "bfloat16", False, False),
+        ("", "draft_id_to_target_id", "int64", False, False),
+        ("model.embed_tokens", "weight", "bfloat16", False, False),
+        ("lm_head", "weight_packed", "int32", False, False),
+        ("model.markov_head.markov_w2", "weight", "bfloat16", True, False),
+        ("model.layers.0.self_attn.attn", "q_scale", "bfloat16", False, False),
+        ("model.layers.0.self_attn.attn", "prob_scale", "bfloat16", False, True),
+        ("model.layers.0.self_attn.o_proj", "k_scale", "bfloat16", True, False),
+        ("model.fc", "input_scale", "float32", True, False),
+        ("model.fc", "input_scale", "bfloat16", False, True),
+    ],
+)
+def test_what_needs_no_filling_in_vllm(
+    tmp_path: Path, holder: str, name: str, dtype: str, missing: bool, unread: bool
+) -> None:
+    odd = module(holder, "Any", parameter(name, [1], dtype=dtype))
+    run = read(tmp_path, VLLM, modules=[*RECORD["modules"], odd])
+    assert run.plan is not None
+    full = f"{holder}.{name}".strip(".")
+    assert (full in run.plan.missing(), full in run.plan.missing(unread=True)) == (missing, missing or unread)
