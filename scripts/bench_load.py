@@ -7,7 +7,8 @@ a repo of a Hub on 127.0.0.1. Commands run in turn (A B C A B C ...) after one r
 count; a figure is the median over the runs, of CPU time (user and system, children too) and of peak memory.
 Beside the audit of a folder, a bare Python and `safetensors.safe_open` read the same headers; beside that of
 a repo, `huggingface_hub.get_safetensors_metadata`. With a Python that holds sglang==0.5.23 the real engine
-builds and loads the same draft.
+builds and loads the same draft, out of one file, twice in a process: as the release, and with the change of
+`sglang-next`. Below the table stands how each audit grows between two sizes.
 """
 
 import argparse
@@ -18,7 +19,9 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from datetime import date
+from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import Final
 
 from bench import Cost, in_turn
@@ -29,6 +32,10 @@ sys.path.insert(0, str(ROOT / "tests"))
 from hub.fake_hub import FakeHub, serve
 
 NAME: Final = "org/draft"
+
+LOCAL: Final = "`dflash-audit DIR --json`"
+REMOTE: Final = "`dflash-audit REPO --json`"
+AUDITS: Final = (LOCAL, REMOTE)
 
 BARE: Final = """
 import json, pathlib, sys
@@ -67,18 +74,21 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         costs = {size: _measure(Path(scratch) / str(size), size, given) for size in given.sizes}
     _print(costs)
+    for name in AUDITS:
+        for small, large in pairwise(sorted(costs)):
+            print(f"\n{name}: {_growth(small, costs[small][name], large, costs[large][name])}")
 
 
 def _measure(scratch: Path, size: int, given: argparse.Namespace) -> Mapping[str, list[Cost]]:
     draft = write_large_draft(scratch / "draft", size)
     audit = [sys.executable, "-m", "dflash_audit"]
     local = {
-        "`dflash-audit DIR --json`": [*audit, str(draft), "--json", "--fail-on", "never"],
+        LOCAL: [*audit, str(draft), "--json", "--fail-on", "never"],
         "bare Python that parses the headers": [sys.executable, "-c", BARE, str(draft)],
         "`safetensors.safe_open` of each file": [sys.executable, "-c", SAFE_OPEN, str(draft)],
     }
     remote = {
-        "`dflash-audit REPO --json`": [*audit, f"hf://{NAME}", "--json", "--fail-on", "never"],
+        REMOTE: [*audit, f"hf://{NAME}", "--json", "--fail-on", "never"],
         "`huggingface_hub.get_safetensors_metadata`": [sys.executable, "-c", METADATA, NAME],
     }
     hub = FakeHub()
@@ -105,10 +115,22 @@ def _print(costs: Mapping[int, Mapping[str, list[Cost]]]) -> None:
 
 
 def _cell(costs: list[Cost]) -> str:
-    cpu, peak = (
-        sorted(values)[len(costs) // 2] for values in ([c.cpu for c in costs], [c.peak for c in costs])
+    middle = _median(costs)
+    return f"{middle.cpu:.2f} s, {middle.peak:,.0f} MiB"
+
+
+def _growth(small: int, of_small: list[Cost], large: int, of_large: list[Cost]) -> str:
+    before, after, more = _median(of_small), _median(of_large), large - small
+    cpu, peak = after.cpu - before.cpu, after.peak - before.peak
+    return (
+        f"from {small:,} to {large:,} tensors time grows by {after.cpu / before.cpu:.1f}, memory by"
+        f" {peak:.0f} MiB ({peak * 1024 / more:.1f} KiB a tensor): what grows is {1000 * cpu / more:.3f} ms"
+        " a tensor"
     )
-    return f"{cpu:.2f} s, {peak:.0f} MiB"
+
+
+def _median(costs: list[Cost]) -> Cost:
+    return Cost(median(cost.cpu for cost in costs), median(cost.peak for cost in costs))
 
 
 if __name__ == "__main__":
