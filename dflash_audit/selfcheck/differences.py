@@ -27,6 +27,9 @@ def differences(profile: EngineRun, live: EngineRun) -> Iterator[str]:
         # It stopped for good, with one tensor in its hands or none that is known.
         told -= {None}
         by_profile &= told
+    if told - {None} and by_profile - {None}:
+        # What is missed in the whole is told by who looks for it first.
+        told, by_profile = told - {None}, by_profile - {None}
     yield from _unlike("refuses", by_profile, told)
     if profile.refusal is None and live.refusal is None:
         yield from _entries("tensor", _fills(profile.plan), _fills(live.plan))

@@ -6,12 +6,10 @@ from typing import Final
 CLASS: Final = ("resolve_model_cls", "inspect_model_cls", "get_model_architecture")
 """Functions of `ModelRegistry` and beside it: whoever raises below one is looking for a class."""
 
-QUANT_CONFIG: Final = (
-    "get_quant_config", "get_quantization_config", "get_draft_quant_config", "map_draft_quant_config",
-)  # fmt: skip
+QUANT_CONFIG: Final = ("get_quant_config", "get_draft_quant_config", "map_draft_quant_config")
 """Functions that read what quantizes a draft; which method it is, the config says.
 
-Source of both: vLLM 0.33.0 `config/vllm.py`, `model_executor/model_loader/weight_utils.py`,
+Source of both: vLLM 0.33.0 `model_executor/model_loader/weight_utils.py`,
 `model_executor/models/registry.py` and `utils.py`.
 """
 
