@@ -1,7 +1,7 @@
 """Everything that a rule may look at, gathered once."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.sources.checkpoint import Checkpoint
@@ -10,11 +10,19 @@ if TYPE_CHECKING:
     from dflash_audit.warmup.result import WarmUp
 
 
+class ListChange(NamedTuple):
+    """A change of the ignore list that was replayed: what to do, and the engines that then have no error."""
+
+    advice: str
+    serve: frozenset[str]
+
+
 @dataclass(frozen=True, slots=True)
 class Facts:
     """The checkpoint, and what each engine does with it under the conditions of a server.
 
-    `gating` names the engines that decide; `warmups` are theirs, none where none was asked for.
+    `gating` names the engines that decide; `warmups` are theirs, none where none was asked for. `change` is
+    the change of the ignore list that mends the most, None where none was found.
     """
 
     checkpoint: Checkpoint
@@ -22,3 +30,4 @@ class Facts:
     gating: frozenset[str]
     conditions: Conditions
     warmups: tuple["WarmUp", ...] = ()
+    change: ListChange | None = None

@@ -1,6 +1,7 @@
 """Every rule on the facts: what they find, and what they could not look at."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dflash_audit.diagnosis.spelled import with_spelling
@@ -28,7 +29,8 @@ def judge(facts: Facts) -> tuple[list[Finding], list[Skip]]:
         return engine_findings(run, facts)
 
     findings = [finding for run in facts.runs for finding in on(run)]
-    findings = with_spelling(findings, facts, on)
+    findings, change = with_spelling(findings, facts, on)
+    facts = replace(facts, change=change)
     findings += [finding for warmup in facts.warmups for finding in _warmup_findings(warmup, facts)]
     across = [finding for rule in CHECKPOINT_RULES for finding in finder(rule)(facts, findings)]
     with_target = () if facts.conditions.target is None else TARGET_RULES

@@ -6,7 +6,7 @@ its layers up, and handed out only after the engines were replayed with it.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from dflash_audit.diagnosis.ignore_lists import (
@@ -22,7 +22,7 @@ from dflash_audit.diagnosis.ignore_lists import (
 from dflash_audit.diagnosis.stored import State, disagreements, faults, state_of, stored_in, stored_modules
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.engines import LIVE, engine
-from dflash_audit.fold import title
+from dflash_audit.fold import enumerated, title
 from dflash_audit.quantization.config import QuantConfig
 from dflash_audit.sources.checkpoint import Checkpoint
 
@@ -101,7 +101,7 @@ class Spelling:
     def _outcomes(self) -> Iterator[str]:
         if self.serves:
             does = "build" if len(self.serves) > 1 else "builds"
-            yield f"Replayed so, {' and '.join(self.serves)} {does} every linear as it is on disk."
+            yield f"Replayed so, {enumerated(self.serves)} {does} every linear as it is on disk."
         for run in self.runs:
             if faults(run):
                 yield f"No list mends all for {run.engine}: {_otherwise(run)}."
@@ -126,6 +126,11 @@ def spelled(checkpoint: Checkpoint, runs: Sequence[EngineRun], conditions: Condi
     targets = (False, True) if _one_group(config_at(checkpoint, place)) else (False,)
     candidates = [_candidate(draft, names, all_linear) for all_linear in targets]
     best = min(candidates, key=lambda spelling: _faults(spelling.runs))
+    if _faults(best.runs) and draft.dialect.anywhere is not None:
+        spelled_so = replace(draft, dialect=draft.dialect._replace(spell=draft.dialect.anywhere))
+        other = _candidate(spelled_so, names, all_linear=False)
+        if _faults(other.runs) < _faults(best.runs):
+            draft, best = spelled_so, other
     if _faults(best.runs) >= _faults(judged):
         # An entry may reach a shard in one look-up of an engine and not in another: say all names anew.
         best = _candidate(draft, names, all_linear=False, anew=True)
@@ -227,4 +232,4 @@ def _better(best: Spelling, fewer: Spelling) -> Spelling:
 
 
 def _listed(entries: Iterable[str]) -> str:
-    return ", ".join(json.dumps(entry) for entry in entries)
+    return enumerated(map(json.dumps, entries))

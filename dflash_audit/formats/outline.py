@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dflash_audit.byte_count import byte_count
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import SEVERITIES, Finding, Severity, Waiver
+from dflash_audit.fold import enumerated
 from dflash_audit.formats.told import Step, Told, sections, steps, told
 from dflash_audit.report import Report
 from dflash_audit.several_sizes import listed
@@ -80,7 +81,7 @@ class Section:
 
     @property
     def heading(self) -> str:
-        return " and ".join(self.engines) or "All engines"
+        return enumerated(self.engines) or "All engines"
 
     @property
     def uncounted(self) -> str:

@@ -12,7 +12,7 @@ from dflash_audit.engines.vllm.quantization.config import QuantConfig, Surroundi
 from dflash_audit.engines.vllm.quantization.settle import Settled, read_config, settle
 from dflash_audit.engines.vllm.serving import serve_command
 from dflash_audit.engines.vllm.target import target_facts
-from dflash_audit.engines.vllm.unserved import family
+from dflash_audit.engines.vllm.unserved import unserved
 from dflash_audit.hf_config import decoder_part
 from dflash_audit.hf_config.config_object import Attributes
 from dflash_audit.hf_config.read import as_base_class_sees, as_transformers_sees
@@ -82,7 +82,9 @@ def _stages(progress: _Progress, checkpoint: Checkpoint, conditions: Conditions)
     served = _method(raw, named)
     names = _rewritten(raw, config, served)
     run.model_class = architectures.model_class(names, frozenset(named))
-    run.unserved = family(config, run.model_class)
+    lacking = unserved(config, run.model_class)
+    if lacking is not None:
+        run.unserved, run.served_by = lacking
     run.quantization = settled.method
     progress.stage = "quant_config"
     ready = _ready(run.model_class, config, settled, checkpoint, conditions)
