@@ -29,6 +29,13 @@ LILICORR: Final = "LiLiCorrForCausalLM"
 DEFAULT_BLOCK: Final = 8
 """The block size that a server is asked for where the config names none: vLLM itself has no default."""
 
+MOST_SLOTS: Final = 16_384
+"""Tokens that a server schedules at a time on the largest cards, of which a block must leave some.
+
+Source: vLLM 0.33.0 `engine/arg_utils.py`, `get_batch_defaults`; `config/vllm.py`,
+`_set_max_num_scheduled_tokens`.
+"""
+
 
 class VLLM(NamedTuple):
     """An engine of the audit: vLLM 0.33.0."""
@@ -75,7 +82,7 @@ class _Ready(NamedTuple):
 
 def _stages(progress: _Progress, checkpoint: Checkpoint, conditions: Conditions) -> None:
     run, raw = progress.run, checkpoint.config
-    config = run.config = _read(raw)
+    config = run.config = _settled(_read(raw))
     settled = settle(config, checkpoint.json_files.get("hf_quant_config.json"))
     progress.stage = "class"
     named = architectures.names(config)
@@ -124,6 +131,19 @@ def _read(raw: Mapping[str, Any]) -> dict[str, Any]:
     if part is not attributes and not (isinstance(part, Attributes) and "num_attention_heads" in part):
         raise Refused("the config's text_config is no config with num_attention_heads")
     return architectures.completed(attributes)
+
+
+def _settled(attributes: dict[str, Any]) -> dict[str, Any]:
+    """The attributes as `ModelConfig` leaves them; refused for a length that it refuses.
+
+    Source: vLLM 0.33.0 `config/model.py`, `ModelConfig.__post_init__` and `_get_and_verify_max_len`.
+    """
+    length = attributes.get("max_position_embeddings")
+    if isinstance(length, int) and length <= 0:
+        raise Refused(f"max_model_len must be a positive integer, got max_position_embeddings {length}")
+    if attributes.get("sliding_window") == 0:
+        attributes["sliding_window"] = None
+    return attributes
 
 
 def _method(raw: Mapping[str, Any], named: list[str]) -> str:
@@ -178,6 +198,8 @@ def _tokens(raw: Mapping[str, Any]) -> int:
 
 def _build(ready: _Ready, tp: int) -> Tree:
     draft, quant = ready.draft, ready.quant
+    if draft.tokens >= MOST_SLOTS - 1:
+        raise Refused(f"block_size {draft.tokens + 1:.4g} is more than the {MOST_SLOTS} tokens of a step")
     with replayed("vLLM cannot build the draft"):
         # Each family is imported when it is asked for.
         if ready.model_class == LAGUNA:
