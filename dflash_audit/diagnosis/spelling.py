@@ -5,6 +5,7 @@ its layers up, and handed out only after the engines were replayed with it.
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -102,9 +103,13 @@ class Spelling:
         if self.serves:
             does = "build" if len(self.serves) > 1 else "builds"
             yield f"Replayed so, {enumerated(self.serves)} {does} every linear as it is on disk."
+        left: dict[str, list[str]] = {}
         for run in self.runs:
             if faults(run):
-                yield f"No list mends all for {run.engine}: {_otherwise(run)}."
+                left.setdefault(_otherwise(run), []).append(run.engine)
+        for why, engines in left.items():
+            said = why if len(engines) == 1 else re.sub(r"\bit builds\b", "they build", why)
+            yield f"No list mends all for {enumerated(engines)}: {said}."
 
 
 def spelled(checkpoint: Checkpoint, runs: Sequence[EngineRun], conditions: Conditions) -> Spelling | None:

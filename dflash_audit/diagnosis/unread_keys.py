@@ -119,7 +119,7 @@ def _rotary_factor(draft: Draft) -> str | None:
     rope = draft.config.get("rope_parameters")
     factor = rope.get("partial_rotary_factor") if isinstance(rope, Mapping) else None
     partial = isinstance(factor, int | float) and factor < 1
-    if not partial or "rope_dim" in (rope or {}) or draft.config.get("partial_rotary_factor") is not None:
+    if not partial or "rope_dim" in (rope or {}) or draft.raw.get("partial_rotary_factor") is not None:
         return None
     return f"it is {factor}, and the whole of each head is rotated, as training with Transformers does"
 

@@ -38,7 +38,7 @@ def _gemma_norm(draft: Draft) -> str | None:
 
 def _domino(draft: Draft) -> str | None:
     named = _inner(draft).get("projector_type", draft.raw.get("projector_type"))
-    return "no Domino projector is built, and its tensors are dropped" if named == "domino" else None
+    return "none is built, and its tensors are dropped" if named == "domino" else None
 
 
 def _sinks(draft: Draft) -> str | None:

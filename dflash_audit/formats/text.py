@@ -13,7 +13,6 @@ from dflash_audit.formats.clean import clean
 from dflash_audit.formats.console import WIDEST, Part, written
 from dflash_audit.formats.outline import (
     WORDS,
-    Alike,
     Outline,
     Row,
     Section,
@@ -139,17 +138,18 @@ def _section(section: Section, said: dict[str, str]) -> Iterator[RenderableType]
                 yield _indented(4, Text(clean(subject), style="cyan"))
             yield _indented(6, Text(clean(alike.message)))
             if alike.hint:
-                yield _indented(6, Text.assemble(("fix: ", "green"), clean(_mend(alike, alike.hint, said))))
+                about = alike.subjects[0] if section.engines else of.rule
+                yield _indented(6, Text.assemble(("fix: ", "green"), clean(_mend(about, alike.hint, said))))
 
 
 SHORT: Final = 80
 """A mend of no more characters is said again rather than referred to."""
 
 
-def _mend(alike: Alike, hint: str, said: dict[str, str]) -> str:
-    """What to do, or for what it stands above already."""
+def _mend(about: str, hint: str, said: dict[str, str]) -> str:
+    """What to do about something, or for what it stands above already."""
     if len(hint) <= SHORT or hint not in said:
-        said[hint] = alike.subjects[0]
+        said[hint] = about
         return hint
     return f"as for {said[hint]}, above" if len(said[hint]) <= SHORT else "as above"
 

@@ -23,6 +23,7 @@ REPAIRS: Final = (
     "class_name",
     "target_layers",
     "nemotron_key",
+    "sinks",
     "own_head",
     "ignore_list",
     "targets",

@@ -45,7 +45,8 @@ def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
     if draft is not None:
         yield from _unread(draft, vllm_unread_keys.UNREAD)
     draft = read_draft(run, checkpoint)
-    if draft is not None and run.engine == unread_keys_0_5_19.ENGINE:
+    # What it refuses before the load it has no code for: that is said already.
+    if draft is not None and run.engine == unread_keys_0_5_19.ENGINE and run.plan is not None:
         yield from _unread(draft, unread_keys_0_5_19.UNREAD)
     if draft is not None:
         yield from _unread(draft, unread_keys.UNREAD)
