@@ -141,6 +141,18 @@ def outline(report: Report) -> Outline:
     )
 
 
+SHORT: Final = 80
+"""A mend of no more characters is said again rather than referred to."""
+
+
+def mend(about: str, hint: str, said: dict[str, str]) -> str:
+    """What to do about something, or for what it stands above already; `said` is what does."""
+    if len(hint) <= SHORT or hint not in said:
+        said[hint] = about
+        return hint
+    return f"as for {said[hint]}, above" if len(said[hint]) <= SHORT else "as above"
+
+
 def described(checkpoint: Checkpoint, runs: Sequence[EngineRun]) -> str:
     """What was looked at: class, quantization, tensors, files, and how much of them was read."""
     files = f"{len(checkpoint.files)} file{'' if len(checkpoint.files) == 1 else 's'}"

@@ -18,6 +18,7 @@ from dflash_audit.formats.outline import (
     Section,
     beside,
     described,
+    mend,
     outline,
     summary,
 )
@@ -139,19 +140,7 @@ def _section(section: Section, said: dict[str, str]) -> Iterator[RenderableType]
             yield _indented(6, Text(clean(alike.message)))
             if alike.hint:
                 about = alike.subjects[0] if section.engines else of.rule
-                yield _indented(6, Text.assemble(("fix: ", "green"), clean(_mend(about, alike.hint, said))))
-
-
-SHORT: Final = 80
-"""A mend of no more characters is said again rather than referred to."""
-
-
-def _mend(about: str, hint: str, said: dict[str, str]) -> str:
-    """What to do about something, or for what it stands above already."""
-    if len(hint) <= SHORT or hint not in said:
-        said[hint] = about
-        return hint
-    return f"as for {said[hint]}, above" if len(said[hint]) <= SHORT else "as above"
+                yield _indented(6, Text.assemble(("fix: ", "green"), clean(mend(about, alike.hint, said))))
 
 
 def _indented(columns: int, text: Text) -> Padding:

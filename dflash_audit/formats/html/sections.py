@@ -152,6 +152,7 @@ def findings(report: Report, told: Sequence[Told]) -> Markup:
 def _finding(index: int, told: Told, counting: bool) -> Markup:
     finding = told.finding
     where = enumerated(told.engines) or "all engines"
+    verb = "does" if len(told.engines) == 1 else "do"
     return element(
         "article",
         element(
@@ -161,7 +162,7 @@ def _finding(index: int, told: Told, counting: bool) -> Markup:
             element("code", finding.rule),
             f" ({finding.waived})" if finding.waived else "",
         ),
-        element("p", where if counting else f"{where} (does not count)", class_="where"),
+        element("p", where if counting else f"{where} ({verb} not count)", class_="where"),
         element("p", element("code", finding.subject), class_="subject"),
         element("p", finding.message),
         _hint(finding),
