@@ -31,6 +31,10 @@ MOST_TRIED: Final = 60
 """So many changes of a list are each tried without the others, which is a replay of every engine."""
 
 
+NUMBERED: Final = re.compile(r"model\\?\.layers\\?\.\d")
+"""A layer by the number that vLLM gives it, which is after those of the target."""
+
+
 @dataclass(frozen=True, slots=True)
 class Names:
     """The names under which one engine looks linears up: of those dense on disk, and of the quantized.
@@ -97,7 +101,17 @@ class Spelling:
         if self.added:
             steps.append(f"add {_listed(self.added)} to {self.place.name}")
         what = ", and ".join(steps)
-        return f"{what[0].upper()}{what[1:]}. {' '.join(self._outcomes())}"
+        return " ".join((f"{what[0].upper()}{what[1:]}.", *self._outcomes(), *self._depth()))
+
+    def _depth(self) -> Iterator[str]:
+        """What the numbers of layers among the entries rest on, where the target was not looked up."""
+        for run in self.runs:
+            numbered = any(NUMBERED.search(entry) for entry in self.added)
+            for said in run.assumed if numbered else ():
+                key, _, value = said.partition(": ")
+                if key == "num_hidden_layers":
+                    depth = value.partition(",")[0]
+                    yield f"The number is for a target of {depth} layers: --target tells another."
 
     def _outcomes(self) -> Iterator[str]:
         if self.serves:
