@@ -160,9 +160,15 @@ def norm_before_fc(draft: Draft) -> str | None:
     return "the target's features go into fc as they are" if unread else None
 
 
-def _input_scale(draft: Draft) -> str | None:
-    scale = draft.inner.get("input_embedding_scale")
-    return f"it is {scale}, and the embeddings are not scaled" if scale not in (None, 1) else None
+def _input_scale(dflash2: bool) -> Matters:
+    """vLLM reads it of DFlash2 drafts alone."""
+
+    def matters(draft: Draft) -> str | None:
+        scale = draft.inner.get("input_embedding_scale")
+        unread = scale not in (None, 1) and (draft.model_class == "DFlash2DraftModel") is dflash2
+        return f"it is {scale}, and the embeddings are not scaled" if unread else None
+
+    return matters
 
 
 def nested_only(key: str, default: float, classes: frozenset[str] | None = None) -> Matters:
@@ -306,12 +312,18 @@ UNREAD: Final = (
         norm_before_fc,
         NO_KEY + "only DFlashLagunaForCausalLM norms each feature, with aux_hidden_norms.",
     ),
-    UnreadKey(
-        "dflash_config.input_embedding_scale",
-        "which scales the embeddings of a block",
-        _input_scale,
-        NO_KEY + "serve the draft with an engine that reads it.",
-        reader=IN_DFLASH2,
+    *(
+        UnreadKey(
+            "dflash_config.input_embedding_scale",
+            "which scales the embeddings of a block",
+            _input_scale(dflash2),
+            NO_KEY + mend,
+            reader=reader,
+        )
+        for dflash2, mend, reader in (
+            (True, "serve the draft with an engine that reads it.", IN_DFLASH2),
+            (False, "only vLLM scales them, in a DFlash2DraftModel alone.", None),
+        )
     ),
     UnreadKey(
         "attention_value_scale",

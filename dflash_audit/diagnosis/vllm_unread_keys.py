@@ -43,7 +43,6 @@ BEAM: Final = frozenset({"DFlash2BeamDraftModel"})
 SGLANG: Final = "SGLang 0.5.23"
 IN_ATTENTION: Final = Reader(SGLANG, "`srt/models/dflash.py`, `DFlashAttention`")
 IN_SELECTOR: Final = Reader(SGLANG, "`srt/speculative/dflash_utils.py`, `parse_dflash_draft_config`")
-IN_DSPARK: Final = Reader(SGLANG, "`srt/speculative/dspark_components/dspark_config.py`")
 
 
 def read_draft(run: EngineRun, checkpoint: Checkpoint) -> Draft | None:
@@ -189,6 +188,5 @@ UNREAD: Final = (
         "which is the rank of the Markov head",
         _markov("markov_rank"),
         "Set markov_rank at the top of config.json to the same value.",
-        reader=IN_DSPARK,
     ),
 )

@@ -23,8 +23,8 @@ After, spelled for all:
 The finding names the smallest change with which the engines that gate and those that fail serve the draft, if
 one was found: another ignore list, other keys of config.json, or the same tensors in another layout. It was
 replayed on each engine that it names; `dflash-audit fix SOURCE --engine all` writes the ones of config.json.
-Where none is named, change the layout so that every engine serves it, or name the version that it needs in the
-model card. `--engine all` makes every engine decide.
+Where none is named, change the layout so that every engine serves it, or name the version that it needs in
+the model card. `--engine all` makes every engine decide.
 
 A release that a later one has followed (`sglang-0.5.19`) is no reason for this warning: its verdict stands
 beside the others, and tells from which version on the draft serves.
