@@ -14,10 +14,8 @@ from dflash_audit.fixing.score import score
 from dflash_audit.fixing.search import search
 from dflash_audit.fold import enumerated
 from dflash_audit.repairs.edit import ABSENT, Edit, Proposal
-from dflash_audit.rules.engines_disagree import HINT
+from dflash_audit.rules.engines_disagree import HINT, unmended
 from dflash_audit.sources.checkpoint import Tensor
-
-RULE: Final = "engines-disagree"
 
 MOST_TENSORS: Final = 2_000
 """Of a draft on which a change is looked for: each one is replayed on every engine."""
@@ -33,14 +31,9 @@ Tensors = tuple[Tensor, ...]
 
 def with_agreement(findings: Sequence[Finding], facts: Facts) -> list[Finding]:
     """The findings, where engines that disagree are told a change that was replayed, if there is one."""
-    if not any(_open(finding) for finding in findings) or len(facts.checkpoint.tensors) > MOST_TENSORS:
+    if not any(map(unmended, findings)) or len(facts.checkpoint.tensors) > MOST_TENSORS:
         return [*findings]
-    return [replace(each, hint=_hint(each, facts)) if _open(each) else each for each in findings]
-
-
-def _open(finding: Finding) -> bool:
-    """Whether it is a disagreement that no ignore list was tried on."""
-    return finding.rule == RULE and finding.hint == HINT
+    return [replace(each, hint=_hint(each, facts)) if unmended(each) else each for each in findings]
 
 
 def _hint(finding: Finding, facts: Facts) -> str:

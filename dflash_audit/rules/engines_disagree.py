@@ -47,6 +47,11 @@ NO_LIST: Final = (
 )
 
 
+def unmended(finding: Finding) -> bool:
+    """Whether it is a disagreement that no ignore list was tried on."""
+    return finding.rule == "engines-disagree" and finding.hint == HINT
+
+
 def find(facts: Facts, findings: Sequence[Finding]) -> Iterator[Finding]:
     """One finding for all engines that fail where the gating ones do not."""
     verdicts = {run.engine: verdict(run, findings) for run in facts.runs}
