@@ -47,7 +47,8 @@ class EngineRun:
     where it cannot be read; `tree` is None where the engine stops before or
     while it builds, `plan` where it stops before it loads. `serve` is the
     command that serves the draft beside a target, an option each. `unserved` says
-    which family of drafts this is where the engine has none of it, whatever the layout.
+    which family of drafts this is where the engine has none of it, whatever the layout, and
+    `served_by` which engine of the audit has it, where one is known.
     `assumed` lists the numbers of the target that were not looked up, and from where each comes.
     `remembered` is what rules worked out of it, see `once`.
     """
@@ -58,6 +59,7 @@ class EngineRun:
     quantization: str | None = None
     skipped: str | None = None
     unserved: str | None = None
+    served_by: str | None = None
     refusal: Refusal | None = None
     flags: tuple[FlagNeeded, ...] = ()
     serve: tuple[str, ...] = ()

@@ -9,10 +9,18 @@ if TYPE_CHECKING:
     from dflash_audit.warmup.result import WarmUp
 
 
+class ListChange(NamedTuple):
+    """A change of the ignore list that was replayed: what to do, and the engines that then have no error."""
+
+    advice: str
+    serve: frozenset[str]
+
+
 class Facts(NamedTuple):
     """The checkpoint, and what each engine does with it under the conditions of a server.
 
-    `gating` names the engines that decide; `warmups` are theirs, none where none was asked for.
+    `gating` names the engines that decide; `warmups` are theirs, none where none was asked for. `change` is
+    the change of the ignore list that mends the most, None where none was found.
     """
 
     checkpoint: Checkpoint
@@ -20,3 +28,4 @@ class Facts(NamedTuple):
     gating: frozenset[str]
     conditions: Conditions
     warmups: tuple["WarmUp", ...] = ()
+    change: ListChange | None = None

@@ -76,6 +76,12 @@ def _braces(shapes: list[str]) -> list[str]:
     return [".".join([*parts[0][:at], braced, *parts[0][at + 1 :]])]
 
 
+def enumerated(words: Iterable[str]) -> str:
+    """Words as a sentence lists them: `a, b and c`; empty for none."""
+    *most, last = [*words] or [""]
+    return f"{', '.join(most)} and {last}" if most else last
+
+
 def ranges(numbers: list[int]) -> str:
     """Sorted numbers as a person writes them: `0-4,6`."""
     runs: list[list[int]] = []

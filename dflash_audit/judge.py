@@ -1,9 +1,9 @@
 """Every rule on the facts: what they find, and what they could not look at."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from dflash_audit.diagnosis.spelled import MENDED, with_spelling
+from dflash_audit.diagnosis.spelled import with_spelling
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.facts import Facts
 from dflash_audit.finding import Finding, Skip
@@ -11,7 +11,6 @@ from dflash_audit.rules import (
     CHECKPOINT_RULES,
     ENGINE_RULES,
     LAYOUT_RULES,
-    RULES,
     SERVER_RULES,
     TARGET_RULES,
     WARMUP_RULES,
@@ -25,8 +24,12 @@ if TYPE_CHECKING:
 def judge(facts: Facts) -> tuple[list[Finding], list[Skip]]:
     """The findings of all rules, and the rules that did not look at an engine, with the reason."""
 
-    findings = [finding for run in facts.runs for finding in engine_findings(run, facts)]
-    findings = with_spelling(findings, facts, lambda run: engine_findings(run, facts, MENDED))
+    def on(run: EngineRun) -> Iterator[Finding]:
+        return engine_findings(run, facts)
+
+    findings = [finding for run in facts.runs for finding in on(run)]
+    findings, change = with_spelling(findings, facts, on)
+    facts = facts._replace(change=change)
     findings += [finding for warmup in facts.warmups for finding in _warmup_findings(warmup, facts)]
     across = [finding for rule in CHECKPOINT_RULES for finding in finder(rule)(facts, findings)]
     with_target = () if facts.conditions.target is None else TARGET_RULES
@@ -40,7 +43,7 @@ def judge(facts: Facts) -> tuple[list[Finding], list[Skip]]:
     return findings + across, skips
 
 
-def engine_findings(run: EngineRun, facts: Facts, only: Collection[str] = RULES) -> Iterator[Finding]:
+def engine_findings(run: EngineRun, facts: Facts) -> Iterator[Finding]:
     """What the rules find on one engine's run, before a spelling takes the place of hints."""
     if run.skipped is not None:
         return
@@ -53,8 +56,7 @@ def engine_findings(run: EngineRun, facts: Facts, only: Collection[str] = RULES)
         looked_at.append((TARGET_RULES, (facts.checkpoint, facts.conditions)))
     for rules, facts_of_rules in looked_at:
         for rule in rules:
-            if rule in only:
-                yield from finder(rule)(run, *facts_of_rules)
+            yield from finder(rule)(run, *facts_of_rules)
 
 
 def _warmup_findings(warmup: "WarmUp", facts: Facts) -> Iterator[Finding]:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
+from dflash_audit import usage
 from dflash_audit.auditing import Request
 from dflash_audit.auditing import audit as audit_request
 from dflash_audit.cards import CARDS, DEFAULT_CARD
@@ -60,7 +61,10 @@ def audit(
         strict=strict,
     )
     conditions = Conditions(
-        sizes[0], CARDS[known(gpu.lower(), CARDS, "card")], quantization, attention_backend
+        sizes[0],
+        CARDS[known(gpu.lower(), CARDS, "card")],
+        None if quantization is None else usage.quantization(quantization),
+        None if attention_backend is None else usage.attention_backend(attention_backend),
     )
     beside = None if target is None else _source(target)
     request = Request(_source(source), gating, conditions, controls.fail_on, revision, beside, warmup, sizes)

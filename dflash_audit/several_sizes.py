@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding, Skip
+from dflash_audit.fold import enumerated
 from dflash_audit.verdict import Verdict, verdict
 
 
@@ -42,8 +43,7 @@ def merged_skips(sizes: Iterable[AtSize]) -> tuple[Skip, ...]:
 
 def listed(ranks: Sequence[int]) -> str:
     """Sizes as a person reads them: `--tp 1, 4 and 8`."""
-    *most, last = map(str, ranks)
-    return f"--tp {', '.join(most)} and {last}" if most else f"--tp {last}"
+    return f"--tp {enumerated(map(str, ranks))}"
 
 
 def _same(finding: Finding) -> Hashable:

@@ -9,6 +9,7 @@ from dflash_audit.engines import ENGINES, LIVE
 if TYPE_CHECKING:
     from dflash_audit.engines.installed.packages import Package
 from dflash_audit.printable import printable
+from dflash_audit.server_words import DRAFT_ATTENTION_BACKENDS, QUANTIZATIONS
 
 
 class WrongUsage(ValueError):
@@ -26,6 +27,16 @@ def known(name: str, names: Iterable[str], what: str) -> str:
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.4)
     meant = f" Did you mean {near[0]}?" if near else ""
     raise WrongUsage(f"{name} is no {what}.{meant} Known: {', '.join(names)}.")
+
+
+def quantization(name: str) -> str:
+    """A server's --quantization as given; raises WrongUsage for one that no server takes."""
+    return known(name, QUANTIZATIONS, "quantization method of a server")
+
+
+def attention_backend(name: str) -> str:
+    """A server's draft attention backend as given; raises WrongUsage for one that no server takes."""
+    return known(name, DRAFT_ATTENTION_BACKENDS, "draft attention backend of a server")
 
 
 def deciding(names: Iterable[str]) -> frozenset[str]:

@@ -200,8 +200,24 @@ def test_the_server_option_that_a_draft_inherits(tmp_path: Path) -> None:
     methods = [e["quantization"] for e in report(str(source), "--quantization", "fp8")["engines"]]
     # vLLM gives a draft the method of its own config alone.
     assert methods == ["fp8", "fp8", "fp8", None]
-    refused = report(str(source), "--quantization", "no-such-method")["engines"][0]["refusal"]
-    assert refused["stage"] == "config"
+    refused = report(str(source), "--quantization", "gptq_marlin")["engines"][0]["refusal"]
+    assert refused["stage"] == "quant_config"
+
+
+@pytest.mark.parametrize(
+    ("option", "word", "meant"),
+    [
+        ("--quantization", "fb8", "fp8"),
+        ("--quantization", "compressed_tensors", "compressed-tensors"),
+        ("--speculative-draft-attention-backend", "trtllm-mha", "trtllm_mha"),
+        ("--speculative-draft-attention-backend", "flash_infer", "flashinfer"),
+    ],
+)
+def test_a_word_that_no_server_takes_is_a_usage_error(option: str, word: str, meant: str) -> None:
+    for words in ([str(SEED)], ["tree", str(SEED)], ["fix", str(SEED)]):
+        done = run(*words, option, word)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert f"Did you mean {meant}?" in " ".join(done.stderr.replace("│", " ").split())
 
 
 def test_a_class_that_is_not_replayed_is_skipped_and_does_not_fail(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ SECTIONS = ["## Why it matters", "## Example", "## How to fix"]
         ("parity_page.py", "parity.md"),
         ("published_page.py", "published-drafts.md"),
         ("format_page.py", "formats.md"),
+        ("keys_page.py", "keys.md"),
     ],
 )
 def test_pages_are_up_to_date(script: str, written: str) -> None:

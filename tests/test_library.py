@@ -97,6 +97,8 @@ def test_a_path_is_never_a_repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         ({"engines": []}, "engines names none"),
         ({"engines": "sglang@installed", "tp": 2}, "sglang"),
         ({"gpu": "h-200"}, "Did you mean h200?"),
+        ({"quantization": "fp_8"}, "Did you mean fp8?"),
+        ({"attention_backend": "trtllm_mla"}, "Did you mean trtllm_mha?"),
         ({"fail_on": "eror"}, "Did you mean error?"),
         ({"fail_on": "\n::error::\x1b[31m"}, r"\n::error::\x1b[31m is no severity."),
         ({"select": ["droped-tensor"]}, "Did you mean dropped-tensor?"),

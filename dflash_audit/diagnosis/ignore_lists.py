@@ -18,13 +18,15 @@ class Dialect(NamedTuple):
 
     `keys` of a flat config, the first that is there counts; `nested` those of
     ModelOpt's form under `quantization`. `spell` writes dotted names, or last parts
-    of them, so that no other is meant; `everything` leaves every layer of a draft dense.
+    of them, so that no other is meant, and `anywhere` so that they count behind whatever prefix, where the
+    first does not; `everything` leaves every layer of a draft dense.
     """
 
     keys: tuple[str, ...]
     spell: Callable[[Sequence[str]], tuple[str, ...]]
     everything: tuple[str, ...]
     nested: tuple[str, ...] = ()
+    anywhere: Callable[[Sequence[str]], tuple[str, ...]] | None = None
 
 
 class Place(NamedTuple):
@@ -48,6 +50,11 @@ def pattern(names: Sequence[str]) -> tuple[str, ...]:
     return (r"re:(.*\.)?" + (dotted[0] if len(dotted) == 1 else f"({'|'.join(dotted)})") + "$",)
 
 
+def glob(names: Sequence[str]) -> tuple[str, ...]:
+    """`*markov_w2`: vLLM takes a ModelOpt entry without a star for a name right below `model.`."""
+    return tuple(f"*{name}" for name in names)
+
+
 PATTERNS: Final = Dialect(("ignore",), pattern, ("re:.+",))
 ATTENTION: Final = ("q_proj", "k_proj", "v_proj", "o_proj", "g_proj")
 MLP: Final = ("gate_proj", "up_proj", "down_proj")
@@ -62,10 +69,12 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
     "w8a8_int8": PATTERNS,
     "fp8": PARTS,
     "mxfp8": PARTS,
-    "modelopt": Dialect(("ignore",), tuple, ("*",), EXCLUDED),
-    "modelopt_fp8": Dialect(("ignore",), tuple, ("*",), EXCLUDED),
-    "modelopt_fp4": Dialect(("ignore", "modules_to_not_convert", "exclude_modules"), tuple, ("*",), EXCLUDED),
-    "modelopt_mixed": Dialect(("ignore", "exclude_modules"), tuple, ("*",), EXCLUDED),
+    "modelopt": Dialect(("ignore",), tuple, ("*",), EXCLUDED, glob),
+    "modelopt_fp8": Dialect(("ignore",), tuple, ("*",), EXCLUDED, glob),
+    "modelopt_fp4": Dialect(
+        ("ignore", "modules_to_not_convert", "exclude_modules"), tuple, ("*",), EXCLUDED, glob
+    ),
+    "modelopt_mixed": Dialect(("ignore", "exclude_modules"), tuple, ("*",), EXCLUDED, glob),
     "awq_marlin": Dialect(("modules_to_not_convert",), tuple, ("proj", "fc", "head", "lilicorr")),
 }
 """SGLang's name of a method -> its dialect.

@@ -6,7 +6,7 @@ from typing import Final
 
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.engines import SUPERSEDED
-from dflash_audit.facts import Facts
+from dflash_audit.facts import Facts, ListChange
 from dflash_audit.finding import Finding
 
 MENDED: Final = frozenset(
@@ -27,29 +27,33 @@ MENDED: Final = frozenset(
 Judge = Callable[[EngineRun], Iterable[Finding]]
 
 
-def with_spelling(findings: Sequence[Finding], facts: Facts, judge: Judge) -> list[Finding]:
-    """The findings, where those that are gone under the spelled list say that list for a hint.
+def with_spelling(
+    findings: Sequence[Finding], facts: Facts, judge: Judge
+) -> tuple[list[Finding], ListChange | None]:
+    """The findings, where those that are gone under the spelled list say that list for a hint; and the list.
 
-    `judge` gives what the rules of `MENDED` find on an engine's replay with that list.
+    `judge` gives an engine's findings on a replay with that list.
     """
     if not any(finding.rule in MENDED for finding in findings):
-        return [*findings]
+        return [*findings], None
     # Only here: most audits find nothing to spell and do without the import.
     from dflash_audit.diagnosis.spelling import spelled
 
     runs = [run for run in facts.runs if run.engine not in SUPERSEDED or run.engine in facts.gating]
     spelling = spelled(facts.checkpoint, runs, facts.conditions)
     if spelling is None:
-        return [*findings]
-    left = {_key(again) for run in spelling.on_all_tensors() for again in judge(run)}
+        return [*findings], None
+    again = {run.engine: [*judge(run)] for run in spelling.on_all_tensors()}
+    left = {_key(finding) for of_run in again.values() for finding in of_run}
     advice = spelling.advice()
-    replayed = {run.engine for run in spelling.runs}
-    return [
+    serve = (name for name, of_run in again.items() if all(each.severity != "error" for each in of_run))
+    mended = [
         replace(finding, hint=advice)
-        if finding.rule in MENDED and finding.engine in replayed and _key(finding) not in left
+        if finding.rule in MENDED and finding.engine in again and _key(finding) not in left
         else finding
         for finding in findings
     ]
+    return mended, ListChange(advice, frozenset(serve))
 
 
 def _key(finding: Finding) -> tuple[str, str | None, str]:

@@ -5,6 +5,7 @@ its layers up, and handed out only after the engines were replayed with it.
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -22,13 +23,17 @@ from dflash_audit.diagnosis.ignore_lists import (
 from dflash_audit.diagnosis.stored import State, built_otherwise, faults, state_of, stored_in, stored_modules
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.engines import LIVE, engine
-from dflash_audit.fold import title
+from dflash_audit.fold import enumerated, title
 from dflash_audit.quantization.config import QuantConfig
 from dflash_audit.sources.checkpoint import Checkpoint, Tensor
 from dflash_audit.sources.tensors import Tensors
 
 MOST_TRIED: Final = 60
 """So many changes of a list are each tried without the others, which is a replay of every engine."""
+
+
+NUMBERED: Final = re.compile(r"model\\?\.layers\\?\.\d")
+"""A layer by the number that vLLM gives it, which is after those of the target."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,15 +124,29 @@ class Spelling:
         if self.added:
             steps.append(f"add {_listed(self.added)} to {self.place.name}")
         what = ", and ".join(steps)
-        return f"{what[0].upper()}{what[1:]}. {' '.join(self._outcomes())}"
+        return " ".join((f"{what[0].upper()}{what[1:]}.", *self._outcomes(), *self._depth()))
+
+    def _depth(self) -> Iterator[str]:
+        """What the numbers of layers among the entries rest on, where the target was not looked up."""
+        for run in self.runs:
+            numbered = any(NUMBERED.search(entry) for entry in self.added)
+            for said in run.assumed if numbered else ():
+                key, _, value = said.partition(": ")
+                if key == "num_hidden_layers":
+                    depth = value.partition(",")[0]
+                    yield f"The number is for a target of {depth} layers: --target tells another."
 
     def _outcomes(self) -> Iterator[str]:
         if self.serves:
             does = "build" if len(self.serves) > 1 else "builds"
-            yield f"Replayed so, {' and '.join(self.serves)} {does} every linear as it is on disk."
+            yield f"Replayed so, {enumerated(self.serves)} {does} every linear as it is on disk."
+        left: dict[str, list[str]] = {}
         for run in self.runs:
             if faults(run):
-                yield f"No list mends all for {run.engine}: {_otherwise(run)}."
+                left.setdefault(_otherwise(run), []).append(run.engine)
+        for why, engines in left.items():
+            said = why if len(engines) == 1 else re.sub(r"\bit builds\b", "they build", why)
+            yield f"No list mends all for {enumerated(engines)}: {said}."
 
 
 def spelled(checkpoint: Checkpoint, runs: Sequence[EngineRun], conditions: Conditions) -> Spelling | None:
@@ -149,6 +168,11 @@ def spelled(checkpoint: Checkpoint, runs: Sequence[EngineRun], conditions: Condi
     targets = (False, True) if _one_group(config_at(checkpoint, place)) else (False,)
     candidates = (_candidate(draft, names, all_linear) for all_linear in targets)
     best = min(candidates, key=lambda spelling: _faults(spelling.runs))
+    if _faults(best.runs) and draft.dialect.anywhere is not None:
+        spelled_so = replace(draft, dialect=draft.dialect._replace(spell=draft.dialect.anywhere))
+        other = _candidate(spelled_so, names, all_linear=False)
+        if _faults(other.runs) < _faults(best.runs):
+            draft, best = spelled_so, other
     if _faults(best.runs) >= _faults(judged):
         # An entry may reach a shard in one look-up of an engine and not in another: say all names anew.
         best = _candidate(draft, names, all_linear=False, anew=True)
@@ -266,4 +290,4 @@ def _better(best: Spelling, fewer: Spelling) -> Spelling:
 
 
 def _listed(entries: Iterable[str]) -> str:
-    return ", ".join(json.dumps(entry) for entry in entries)
+    return enumerated(map(json.dumps, entries))

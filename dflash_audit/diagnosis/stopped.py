@@ -17,4 +17,7 @@ def stopped(run: EngineRun, stage: Stage, rule: str, subject: str, hint: str) ->
 
 def elsewhere(run: EngineRun) -> str | None:
     """What to do about a draft that the engine has no code for, None where it has."""
-    return None if run.unserved is None else f"{run.engine} serves no {run.unserved}: serve it elsewhere."
+    if run.unserved is None:
+        return None
+    where = "elsewhere" if run.served_by is None else f"with {run.served_by}"
+    return f"{run.engine} serves no {run.unserved}: serve it {where}."

@@ -89,7 +89,7 @@ def stored_in(modules: Modules, tensors: Iterable[Tensor]) -> Mapping[str, list[
 
 def is_linear(module: Module) -> bool:
     """Whether a built module multiplies by a weight that a recipe may quantize."""
-    return module.linear is not None or module.module_class == "Linear"
+    return module.linear is not None or module.module_class in ("Linear", "ParallelLMHead")
 
 
 def state_of(parts: Iterable[Stored]) -> State | None:

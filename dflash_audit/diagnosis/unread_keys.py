@@ -2,7 +2,8 @@
 
 Source: SGLang 0.5.23 `srt/models/dflash.py`, `srt/models/dspark.py`,
 `srt/speculative/dflash_utils.py`, `srt/speculative/dflash_worker_v2.py`,
-`srt/speculative/dspark_components/dspark_config.py`, searched for each key.
+`srt/speculative/dspark_components/dspark_config.py`, searched for each key. `reader` names where the engine
+that reads one has it.
 """
 
 import re
@@ -20,14 +21,25 @@ LAGUNA: Final = "DFlashLagunaForCausalLM"
 NO_KEY: Final = "No key of this engine says the same: "
 
 
+class Reader(NamedTuple):
+    """An engine that reads a key, as a sentence names it, and the place in its source."""
+
+    engine: str
+    source: str
+
+
 class UnreadKey(NamedTuple):
-    """A key and where it stands; `matters` gives the consequence for a draft, None where there is none."""
+    """A key and where it stands; `matters` gives the consequence for a draft, None where there is none.
+
+    `reader` is the engine of this audit that reads it, None where none does.
+    """
 
     key: str
     meaning: str
     matters: Matters
     mend: str
     severity: Severity = "warning"
+    reader: Reader | None = None
 
 
 def _causal(draft: Draft) -> str | None:
@@ -79,7 +91,7 @@ def _sinks(key: str) -> Matters:
     return matters
 
 
-def _shifted(place: str, key: str) -> Matters:
+def shifted(place: str, key: str) -> Matters:
     """A DFlash draft never predicts from the first row of a block."""
 
     def matters(draft: Draft) -> str | None:
@@ -90,7 +102,7 @@ def _shifted(place: str, key: str) -> Matters:
     return matters
 
 
-def _anchor(place: str, key: str) -> Matters:
+def anchor(place: str, key: str) -> Matters:
     """A DSpark draft does by `sample_from_anchor` at the top, which is true where it is not given."""
 
     def matters(draft: Draft) -> str | None:
@@ -107,7 +119,7 @@ def _rotary_factor(draft: Draft) -> str | None:
     rope = draft.config.get("rope_parameters")
     factor = rope.get("partial_rotary_factor") if isinstance(rope, Mapping) else None
     partial = isinstance(factor, int | float) and factor < 1
-    if not partial or "rope_dim" in (rope or {}) or draft.config.get("partial_rotary_factor") is not None:
+    if not partial or "rope_dim" in (rope or {}) or draft.raw.get("partial_rotary_factor") is not None:
         return None
     return f"it is {factor}, and the whole of each head is rotated, as training with Transformers does"
 
@@ -143,17 +155,23 @@ def _borrowed(draft: Draft, module: str, what: str) -> str:
     return f"the checkpoint holds no {module}, and the target's {what} is used"
 
 
-def _norm_before_fc(draft: Draft) -> str | None:
+def norm_before_fc(draft: Draft) -> str | None:
     unread = draft.config.get("norm_before_fc") is True and draft.model_class != LAGUNA
     return "the target's features go into fc as they are" if unread else None
 
 
-def _input_scale(draft: Draft) -> str | None:
-    scale = draft.inner.get("input_embedding_scale")
-    return f"it is {scale}, and the embeddings are not scaled" if scale not in (None, 1) else None
+def _input_scale(dflash2: bool) -> Matters:
+    """vLLM reads it of DFlash2 drafts alone."""
+
+    def matters(draft: Draft) -> str | None:
+        scale = draft.inner.get("input_embedding_scale")
+        unread = scale not in (None, 1) and (draft.model_class == "DFlash2DraftModel") is dflash2
+        return f"it is {scale}, and the embeddings are not scaled" if unread else None
+
+    return matters
 
 
-def _nested_only(key: str, default: float, classes: frozenset[str] | None = None) -> Matters:
+def nested_only(key: str, default: float, classes: frozenset[str] | None = None) -> Matters:
     def matters(draft: Draft) -> str | None:
         value = draft.raw.get(key)
         built = classes is None or draft.model_class in classes
@@ -180,6 +198,15 @@ def _no_confidence_head(draft: Draft) -> str | None:
     return "the checkpoint holds none, and a server with a SGLANG_RAGGED_VERIFY_MODE but static refuses it"
 
 
+VLLM: Final = "vLLM 0.33.0"
+MODELS: Final = "model_executor/models"
+IN_ATTENTION: Final = Reader(VLLM, f"`{MODELS}/qwen3_dflash.py`, `_resolve_layer_attention`")
+IN_LAYER: Final = Reader(VLLM, f"`{MODELS}/qwen3_dflash.py`, `DFlashQwen3DecoderLayer`")
+IN_MODEL: Final = Reader(VLLM, f"`{MODELS}/qwen3_dflash.py`, `DFlashQwen3ForCausalLM`")
+IN_FC: Final = Reader(VLLM, f"`{MODELS}/qwen3_dflash.py`, `_get_dflash_fc_input_size`")
+IN_ROPE: Final = Reader(VLLM, "`model_executor/layers/rotary_embedding/__init__.py`, `get_rope`")
+IN_DFLASH2: Final = Reader(VLLM, f"`{MODELS}/qwen3_dflash2.py`, `DFlash2Qwen3Model`")
+
 ATTENTION: Final = "which says whether the tokens of a block see later ones"
 SINKS: Final = "which gives the attention its sinks"
 ANCHOR: Final = "which says whether the first row of a block predicts a token"
@@ -191,6 +218,7 @@ UNREAD: Final = (
         ATTENTION,
         _causal,
         "Set is_causal at the top of config.json to the same value, beside layer_types.",
+        reader=IN_ATTENTION,
     ),
     UnreadKey(
         "dflash_config.use_swa",
@@ -198,27 +226,36 @@ UNREAD: Final = (
         _use_swa,
         "Name each layer sliding_attention in layer_types, and set sliding_window and use_sliding_window;"
         " a block that sees its later tokens needs is_causal false too.",
+        reader=IN_ATTENTION,
     ),
     UnreadKey(
         "dflash_config.swa_window_size",
         "which is the window of the sliding layers",
         _window,
         "Set sliding_window to the window that the draft was trained with.",
+        reader=IN_ATTENTION,
     ),
-    UnreadKey("is_causal", ATTENTION, _is_causal, "Give layer_types, an entry a layer."),
+    UnreadKey("is_causal", ATTENTION, _is_causal, "Give layer_types, an entry a layer.", reader=IN_ATTENTION),
     UnreadKey(
         "target_hidden_size",
         "which is the width of the target",
         _target_hidden_size,
         NO_KEY + "SGLang serves a draft beside a target of its own width.",
+        reader=IN_FC,
     ),
-    UnreadKey("add_swa_attention_sink_bias", SINKS, _sinks("add_swa_attention_sink_bias"), SINKS_MEND),
+    UnreadKey(
+        "add_swa_attention_sink_bias",
+        SINKS,
+        _sinks("add_swa_attention_sink_bias"),
+        SINKS_MEND,
+        reader=IN_LAYER,
+    ),
     UnreadKey("attention_sink_bias", SINKS, _sinks("attention_sink_bias"), SINKS_MEND),
     *(
         UnreadKey(
             f"{place}{key}",
             ANCHOR,
-            _shifted(place, key),
+            shifted(place, key),
             NO_KEY + "serve the draft with an engine that samples the first row.",
         )
         for place in ("", "dflash_config.")
@@ -228,7 +265,7 @@ UNREAD: Final = (
         UnreadKey(
             f"{place}{key}",
             ANCHOR,
-            _anchor(place, key),
+            anchor(place, key),
             "Set sample_from_anchor at the top of config.json to the same value.",
         )
         for place, key in (
@@ -243,21 +280,24 @@ UNREAD: Final = (
         _rotary_factor,
         "If the draft was trained to rotate a part, set rope_dim in rope_parameters to its size.",
         "note",
+        IN_ROPE,
     ),
     UnreadKey(
         "draft_vocab_size",
         "which is the size of the draft's own vocabulary",
         _draft_vocabulary,
         NO_KEY + "export the draft over the target's whole vocabulary.",
+        reader=IN_MODEL,
     ),
     *(
         UnreadKey(
             key,
             "which says that the draft has a head of its own",
             _own_head(key),
-            NO_KEY + "train the draft on the target's head, or serve it with an engine that reads the key.",
+            NO_KEY + "train the draft on the target's head, or serve it with an engine that takes its own.",
+            reader=reader,
         )
-        for key in ("has_own_lm_head", "has_lm_head")
+        for key, reader in (("has_own_lm_head", IN_MODEL), ("has_lm_head", None))
     ),
     UnreadKey(
         "has_embed_tokens",
@@ -269,31 +309,38 @@ UNREAD: Final = (
     UnreadKey(
         "norm_before_fc",
         "which says that the target's features are normed before fc",
-        _norm_before_fc,
+        norm_before_fc,
         NO_KEY + "only DFlashLagunaForCausalLM norms each feature, with aux_hidden_norms.",
     ),
-    UnreadKey(
-        "dflash_config.input_embedding_scale",
-        "which scales the embeddings of a block",
-        _input_scale,
-        NO_KEY + "serve the draft with an engine that reads it.",
+    *(
+        UnreadKey(
+            "dflash_config.input_embedding_scale",
+            "which scales the embeddings of a block",
+            _input_scale(dflash2),
+            NO_KEY + mend,
+            reader=reader,
+        )
+        for dflash2, mend, reader in (
+            (True, "serve the draft with an engine that reads it.", IN_DFLASH2),
+            (False, "only vLLM scales them, in a DFlash2DraftModel alone.", None),
+        )
     ),
     UnreadKey(
         "attention_value_scale",
         "which scales the values of the attention",
-        _nested_only("attention_value_scale", 1),
+        nested_only("attention_value_scale", 1),
         "Move it into dflash_config.",
     ),
     UnreadKey(
         "output_multiplier",
         "which scales the logits of the selector",
-        _nested_only("output_multiplier", 1, SELECTORS),
+        nested_only("output_multiplier", 1, SELECTORS),
         "Move it into dflash_config.",
     ),
     UnreadKey(
         "final_logit_softcapping",
         "which caps the logits of the selector",
-        _nested_only("final_logit_softcapping", 0, SELECTORS),
+        nested_only("final_logit_softcapping", 0, SELECTORS),
         "Move it into dflash_config.",
     ),
     *(

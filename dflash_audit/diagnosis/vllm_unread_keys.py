@@ -1,34 +1,192 @@
 """The keys that vLLM does not read, and what that changes; no rule of its own.
 
-Source: vLLM 0.33.0 `model_executor/models/qwen3_dflash.py` and the drafts beside it, searched for each key.
+Source: vLLM 0.33.0 `model_executor/models/qwen3_dflash.py` and the drafts beside it,
+`models/beam/nvidia/dflash2.py`, `v1/worker/gpu/spec_decode`, searched for each key; `reader` names where
+SGLang has it.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final
 
+from dflash_audit.diagnosis.sglang_draft import Draft
+from dflash_audit.diagnosis.unread_keys import (
+    ANCHOR,
+    LAGUNA,
+    NO_KEY,
+    SINKS,
+    SINKS_MEND,
+    Matters,
+    Reader,
+    UnreadKey,
+    anchor,
+    nested_only,
+    norm_before_fc,
+    shifted,
+)
+from dflash_audit.diagnosis.vllm_draft import is_vllm
 from dflash_audit.engine_run import EngineRun
+from dflash_audit.sources.checkpoint import Checkpoint
 
-OTHER_ENGINE: Final = "No key of this engine says the same: name the engine that reads it in the model card."
+AS_SGLANG_NAMES_THEM: Final[Mapping[str, str]] = {
+    "DFlash2Qwen3ForCausalLM": "DFlash2DraftModel",
+    "DFlash2BeamForCausalLM": "DFlash2BeamDraftModel",
+    "DFlashLagunaForCausalLM": LAGUNA,
+    "LiLiCorrForCausalLM": "LiLiCorrDraftModel",
+    "Qwen3DSparkForCausalLM": "Qwen3DSparkModel",
+    "Qwen3XPressForCausalLM": "Qwen3XPressModel",
+    "DFlashQwen3ForCausalLM": "DFlashDraftModel",
+}
+"""Class of vLLM -> the class under which a table of keys knows such a draft."""
+
+DFLASH2: Final = frozenset({"DFlash2DraftModel"})
+BEAM: Final = frozenset({"DFlash2BeamDraftModel"})
+
+SGLANG: Final = "SGLang 0.5.23"
+IN_ATTENTION: Final = Reader(SGLANG, "`srt/models/dflash.py`, `DFlashAttention`")
+IN_SELECTOR: Final = Reader(SGLANG, "`srt/speculative/dflash_utils.py`, `parse_dflash_draft_config`")
 
 
-def unread(run: EngineRun) -> Iterator[tuple[str, str, str, str]]:
-    """Key, what it means, what follows, and what to do, of each that another engine reads."""
-    config: Mapping[str, Any] = run.config or {}
-    if run.plan is None or run.refusal is not None:
-        return
-    if config.get("use_gemma_norm"):
-        yield (
-            "use_gemma_norm",
-            "by which norms multiply by one more than their weight",
-            "each norm of the draft multiplies by its weight alone",
-            OTHER_ENGINE,
+def read_draft(run: EngineRun, checkpoint: Checkpoint) -> Draft | None:
+    """The draft as vLLM reads its config; None for another engine, or where it has no such drafts at all."""
+    if not is_vllm(run.engine) or run.config is None or run.unserved is not None:
+        return None
+    known_as = AS_SGLANG_NAMES_THEM.get(run.model_class or "")
+    if known_as is None:
+        return None
+    return Draft(run.engine, known_as, checkpoint.config, run.config, checkpoint.tensors)
+
+
+def _gemma_norm(draft: Draft) -> str | None:
+    return (
+        "each norm of the draft multiplies by its weight alone"
+        if draft.config.get("use_gemma_norm")
+        else None
+    )
+
+
+def _neox(draft: Draft) -> str | None:
+    said = draft.config.get("rope_is_neox_style")
+    if draft.model_class in (LAGUNA, *BEAM) or said is None:
+        return None
+    taken = bool(draft.config.get("is_neox_style", True))
+    return None if bool(said) is taken else f"they are rotated as is_neox_style {str(taken).lower()} says"
+
+
+def _sinks(draft: Draft) -> str | None:
+    built = draft.inner.get("attention_sink_bias", draft.config.get("add_swa_attention_sink_bias", False))
+    on_disk = any(name.endswith(".attention_sink_bias") for name in draft.tensors)
+    unread = draft.raw.get("attention_sink_bias") is True and on_disk and not built
+    return "no sinks are built, and their tensors are refused" if unread else None
+
+
+def _scaled_embedding(draft: Draft) -> str | None:
+    scale = draft.inner.get("input_embedding_scale")
+    unread = scale not in (None, 1) and draft.model_class not in DFLASH2
+    return f"it is {scale}, and the embeddings are not scaled" if unread else None
+
+
+def _multiplier(draft: Draft) -> str | None:
+    value = draft.inner.get("output_multiplier")
+    unread = value not in (None, 1) and draft.model_class in BEAM
+    return f"it is {value}, and the logits are taken as they are" if unread else None
+
+
+def _markov(key: str) -> Matters:
+    """vLLM looks at the top alone, and refuses a draft of which it finds no rank there."""
+
+    def matters(draft: Draft) -> str | None:
+        inner = draft.raw.get("dspark_config")
+        nested = isinstance(inner, Mapping) and inner.get(key) is not None
+        return "it is looked for at the top alone" if nested and key not in draft.raw else None
+
+    return matters
+
+
+UNREAD: Final = (
+    UnreadKey(
+        "use_gemma_norm",
+        "by which norms multiply by one more than their weight",
+        _gemma_norm,
+        "Name SGLang 0.5.23 in the model card, or export the norms with one added to their weights and"
+        " use_gemma_norm false, which every engine serves.",
+        reader=IN_ATTENTION,
+    ),
+    UnreadKey(
+        "rope_is_neox_style",
+        "which says how the pairs of a head are rotated",
+        _neox,
+        "Write is_neox_style with the same value beside it.",
+        reader=IN_ATTENTION,
+    ),
+    UnreadKey("attention_sink_bias", SINKS, _sinks, SINKS_MEND),
+    *(
+        UnreadKey(
+            f"{place}{key}",
+            ANCHOR,
+            shifted(place, key),
+            NO_KEY + "serve the draft with an engine that samples the first row.",
         )
-    neox = config.get("rope_is_neox_style")
-    plain = run.model_class != "DFlashLagunaForCausalLM"
-    if plain and neox is not None and bool(neox) is not bool(config.get("is_neox_style", True)):
-        yield (
-            "rope_is_neox_style",
-            "which says how the pairs of a head are rotated",
-            f"they are rotated as is_neox_style {str(not neox).lower()} says",
-            f"Write is_neox_style: {str(bool(neox)).lower()} beside it.",
+        # In dflash_config, sample_from_anchor is read, and refused where it is true.
+        for place, key in (
+            ("", "sample_from_anchor"),
+            ("", "query_zero_predicts_next"),
+            ("dflash_config.", "query_zero_predicts_next"),
         )
+    ),
+    *(
+        UnreadKey(
+            f"{place}{key}",
+            ANCHOR,
+            anchor(place, key),
+            "Set sample_from_anchor at the top of config.json to the same value.",
+        )
+        for place, key in (
+            ("dflash_config.", "sample_from_anchor"),
+            ("dflash_config.", "query_zero_predicts_next"),
+            ("", "query_zero_predicts_next"),
+        )
+    ),
+    UnreadKey(
+        "norm_before_fc",
+        "which says that the target's features are normed before fc",
+        norm_before_fc,
+        NO_KEY + "only DFlashLagunaForCausalLM norms each feature, with aux_hidden_norms.",
+    ),
+    UnreadKey(
+        "dflash_config.input_embedding_scale",
+        "which scales the embeddings of a block",
+        _scaled_embedding,
+        NO_KEY + "vLLM scales them in a DFlash2DraftModel alone.",
+    ),
+    UnreadKey(
+        "dflash_config.output_multiplier",
+        "which scales the logits of the selector",
+        _multiplier,
+        NO_KEY + "serve the draft with an engine that reads it.",
+        reader=IN_SELECTOR,
+    ),
+    UnreadKey(
+        "attention_value_scale",
+        "which scales the values of the attention",
+        nested_only("attention_value_scale", 1),
+        "Move it into dflash_config.",
+    ),
+    UnreadKey(
+        "output_multiplier",
+        "which scales the logits of the selector",
+        nested_only("output_multiplier", 1, DFLASH2),
+        "Move it into dflash_config.",
+    ),
+    UnreadKey(
+        "final_logit_softcapping",
+        "which caps the logits of the selector",
+        nested_only("final_logit_softcapping", 0, DFLASH2 | BEAM),
+        "Move it into dflash_config.",
+    ),
+    UnreadKey(
+        "dspark_config.markov_rank",
+        "which is the rank of the Markov head",
+        _markov("markov_rank"),
+        "Set markov_rank at the top of config.json to the same value.",
+    ),
+)

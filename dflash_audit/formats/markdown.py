@@ -18,6 +18,7 @@ from dflash_audit.formats.outline import (
     Section,
     beside,
     described,
+    mend,
     outline,
     summary,
     tally,
@@ -103,10 +104,12 @@ def _sections(sections: Iterable[Section], room: int) -> Iterator[str]:
         opening, closing = _around(section)
         room -= len(opening) + len(closing) + 4
         shown = []
+        # A section may be folded away, so it says each mend itself.
+        said: dict[str, str] = {}
         for of in section.rules:
             items = []
             for alike in of.alike:
-                item = _item(alike)
+                item = _item(alike, alike.subjects[0] if section.engines else of.rule, said)
                 room -= len(item) + 1
                 if room < 0:
                     left += [of.severity] * len(alike.subjects)
@@ -130,10 +133,10 @@ def _around(section: Section) -> tuple[str, str]:
     return f"<details><summary>{told}</summary>", "</details>"
 
 
-def _item(alike: Alike) -> str:
+def _item(alike: Alike, about: str, said: dict[str, str]) -> str:
     more = len(alike.subjects) - MOST_NAMED
     named = ", ".join(map(code, alike.subjects[:MOST_NAMED])) + (f" and {more} more" if more > 0 else "")
-    fix = f"\\\n  **Fix:** {prose(alike.hint)}" if alike.hint else ""
+    fix = f"\\\n  **Fix:** {prose(mend(about, alike.hint, said))}" if alike.hint else ""
     return f"- {named}\\\n  {prose(alike.message)}{fix}"
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dflash_audit.byte_count import byte_count
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import SEVERITIES, Finding, Severity, Waiver
+from dflash_audit.fold import enumerated
 from dflash_audit.formats.told import Step, Told, sections, steps, told
 from dflash_audit.report import Report
 from dflash_audit.several_sizes import listed
@@ -80,7 +81,7 @@ class Section:
 
     @property
     def heading(self) -> str:
-        return " and ".join(self.engines) or "All engines"
+        return enumerated(self.engines) or "All engines"
 
     @property
     def uncounted(self) -> str:
@@ -138,6 +139,18 @@ def outline(report: Report) -> Outline:
         serving=next(serving, None),
         counted=tuple(counted),
     )
+
+
+SHORT: Final = 80
+"""A mend of no more characters is said again rather than referred to."""
+
+
+def mend(about: str, hint: str, said: dict[str, str]) -> str:
+    """What to do about something, or for what it stands above already; `said` is what does."""
+    if len(hint) <= SHORT or hint not in said:
+        said[hint] = about
+        return hint
+    return f"as for {said[hint]}, above" if len(said[hint]) <= SHORT else "as above"
 
 
 def described(checkpoint: Checkpoint, runs: Sequence[EngineRun]) -> str:

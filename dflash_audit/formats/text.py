@@ -10,15 +10,15 @@ from rich.text import Text
 
 from dflash_audit.formats import tree_text, warmup_text
 from dflash_audit.formats.clean import clean
-from dflash_audit.formats.console import Part, written
+from dflash_audit.formats.console import WIDEST, Part, written
 from dflash_audit.formats.outline import (
     WORDS,
-    Alike,
     Outline,
     Row,
     Section,
     beside,
     described,
+    mend,
     outline,
     summary,
 )
@@ -52,7 +52,7 @@ def _parts(report: Report, screen: Screen) -> Iterator[Part]:
 
 
 def _audited(report: Report, parts: Outline, screen: Screen) -> Iterator[Part]:
-    yield _verdicts(parts.rows)
+    yield _verdicts(parts.rows, min(screen.width, WIDEST))
     said: dict[str, str] = {}
     for section in parts.sections:
         yield from _section(section, said)
@@ -80,18 +80,36 @@ def _heading(report: Report) -> Iterator[Text]:
     yield Text(f"commit {read.origin.commit}\n" if read.origin.commit else "", style="dim")
 
 
-def _verdicts(rows: Sequence[Row]) -> Table:
-    table = Table.grid(padding=(0, 2))
+GAP: Final = 2
+"""Columns between two of the table."""
+
+
+def _verdicts(rows: Sequence[Row], width: int) -> Table:
+    table = Table.grid(padding=(0, GAP))
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
     table.add_column()
-    for row in rows:
-        run = row.run
-        aside = "" if row.counts else " (does not count)"
-        name = f"{run.engine} {clean(run.version)}" if run.version else run.engine
+    names = [_name(row) for row in rows]
+    room = width - max(map(len, names)) - max(len(WORDS[row.verdict]) for row in rows) - 2 * GAP
+    for row, name in zip(rows, names, strict=True):
         words = Text(WORDS[row.verdict], style=VERDICT_COLORS[row.verdict])
-        table.add_row(Text(f"  {name}"), words, Text(_why(row) + aside))
+        table.add_row(Text(name), words, Text(_whole(_why(row), "" if row.counts else UNCOUNTED, room)))
     return table
+
+
+UNCOUNTED: Final = "(does not count)"
+
+
+def _name(row: Row) -> str:
+    run = row.run
+    return f"  {run.engine} {clean(run.version)}" if run.version else f"  {run.engine}"
+
+
+def _whole(why: str, aside: str, room: int) -> str:
+    """A reason and what is said beside it, which stands on a line of its own rather than on two."""
+    if not why or not aside:
+        return why or aside
+    return f"{why} {aside}" if len(why) + 1 + len(aside) <= room else f"{why}\n{aside}"
 
 
 def _why(row: Row) -> str:
@@ -121,19 +139,8 @@ def _section(section: Section, said: dict[str, str]) -> Iterator[RenderableType]
                 yield _indented(4, Text(clean(subject), style="cyan"))
             yield _indented(6, Text(clean(alike.message)))
             if alike.hint:
-                yield _indented(6, Text.assemble(("fix: ", "green"), clean(_mend(alike, alike.hint, said))))
-
-
-SHORT: Final = 80
-"""A mend of no more characters is said again rather than referred to."""
-
-
-def _mend(alike: Alike, hint: str, said: dict[str, str]) -> str:
-    """What to do, or for what it stands above already."""
-    if len(hint) <= SHORT or hint not in said:
-        said[hint] = alike.subjects[0]
-        return hint
-    return f"as for {said[hint]}, above" if len(said[hint]) <= SHORT else "as above"
+                about = alike.subjects[0] if section.engines else of.rule
+                yield _indented(6, Text.assemble(("fix: ", "green"), clean(mend(about, alike.hint, said))))
 
 
 def _indented(columns: int, text: Text) -> Padding:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from dflash_audit.engines import SUPERSEDED
 from dflash_audit.finding import SEVERITIES, Finding
 from dflash_audit.fold import pattern
 
@@ -68,19 +69,32 @@ class Step:
 def told(findings: Sequence[Finding], engines: Sequence[str]) -> list[Told]:
     """The findings in the order of their first engine, those of none last; `engines` are all, in order.
 
-    Findings that differ by nothing but the name of their own engine are one.
+    Findings that differ by nothing but the name of their own engine are one; what a superseded engine
+    shares with a later one has the later one's mend.
     """
+    later = {
+        _but_its_mend(alike): alike
+        for finding in findings
+        if finding.engine is not None and finding.engine not in SUPERSEDED
+        for alike in [_of_any_engine(finding, engines)]
+    }
     firsts: dict[Finding, Finding] = {}
     holds_for: dict[Finding, list[str]] = {}
     for engine in (*engines, None):
         for finding in findings:
             if finding.engine == engine:
                 alike = _of_any_engine(finding, engines)
+                if engine in SUPERSEDED:
+                    alike = later.get(_but_its_mend(alike), alike)
                 firsts.setdefault(alike, finding)
                 holds_for.setdefault(alike, []).extend([engine] if engine else [])
     return [
         Told(alike if len(names) > 1 else firsts[alike], tuple(names)) for alike, names in holds_for.items()
     ]
+
+
+def _but_its_mend(finding: Finding) -> Finding:
+    return replace(finding, hint=None)
 
 
 def _of_any_engine(finding: Finding, engines: Iterable[str]) -> Finding:

@@ -6,6 +6,7 @@ from typing import Any, Final
 from dflash_audit.diagnosis.ignore_lists import CONFIG, LIST_KEYS, MODELOPT_FILE, config_at
 from dflash_audit.diagnosis.spelling import Spelling, spelled
 from dflash_audit.facts import Facts
+from dflash_audit.fold import enumerated
 from dflash_audit.repairs.edit import Proposal, edit
 from dflash_audit.repairs.what_if import with_edits
 
@@ -56,6 +57,6 @@ def _flat(section: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _why(spelling: Spelling) -> str:
-    engines = " and ".join(spelling.serves)
+    engines = enumerated(spelling.serves)
     does = "build" if len(spelling.serves) > 1 else "builds"
     return f"With this list {engines or 'no engine'} {does} every linear as it is on disk."

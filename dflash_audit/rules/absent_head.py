@@ -39,7 +39,7 @@ def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
     """
     del checkpoint
     config, plan = run.config, run.plan
-    if not is_vllm(run) or config is None or plan is None or run.refusal is not None:
+    if not is_vllm(run.engine) or config is None or plan is None or run.refusal is not None:
         return
     by_key = config.get(KEY) and "DSpark" not in (run.model_class or "")
     if not by_key or any(name.startswith("lm_head.") for name in plan.filled()):

@@ -1,16 +1,21 @@
-"""A number in config.json makes the draft compute nonsense: `rms_norm_eps` or `rope_theta`.
+"""A number in config.json makes the draft compute nonsense, or stops it at its first request.
 
-Both go into the arithmetic of every layer as they are written, and Python's JSON takes `NaN` and `Infinity`.
+The engine takes these numbers as they are written, and Python's JSON takes `NaN` and `Infinity`.
 
 - `rms_norm_eps` stands under a square root. NaN makes every output NaN, infinity makes every norm zero, and
   below zero a row is NaN whose numbers are smaller. Zero divides a row of zeros by zero.
 - `rope_theta` is raised to fractions. NaN, zero and a number below zero make the angles NaN or infinite, and
   at infinity only the first pair of a head's numbers is turned at all.
+- `selector_top_k` candidates are picked out of the vocabulary: of more than it has, none can be.
+- `output_multiplier`, `final_logit_softcapping` and `attention_value_scale` are factors: NaN spreads to all
+  that they are multiplied with, and a multiplier of zero or below takes its order from the logits.
+- `sliding_window` is counted in tokens. SGLang takes zero and less for no window at all; vLLM takes a number
+  below zero as it is, and keeps nothing of the context.
 
 ## Why it matters
 
 The engine reads such a number without a word, builds, loads and starts. The draft then answers NaN, or
-forgets where its tokens stand, and no token of it is accepted.
+forgets where its tokens stand, and no token of it is accepted; or the server dies on its first request.
 
 ## Example
 
@@ -28,15 +33,21 @@ Set the number that the draft was trained with; its training config or the origi
 """
 
 import math
-from collections.abc import Callable, Iterator
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
 
-from dflash_audit.diagnosis.sglang_draft import Draft, number, read_draft
+from dflash_audit.diagnosis import vllm_unread_keys
+from dflash_audit.diagnosis.sglang_draft import SELECTORS, Draft, number, read_draft, whole
+from dflash_audit.diagnosis.vllm_draft import is_vllm
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding, Severity
 from dflash_audit.sources.checkpoint import Checkpoint
 
 HINT: Final = "Set the number that the draft was trained with: its training config or the original has it."
+WINDOW_HINT: Final = (
+    "Set sliding_window to the window that the draft was trained with; if it had none, name its layers"
+    " full_attention in layer_types."
+)
 
 Broken = tuple[Severity, str]
 """How bad a number is, and what it does."""
@@ -45,21 +56,31 @@ Broken = tuple[Severity, str]
 def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
     """One finding a number, for a draft that the engine loads.
 
-    Source: SGLang 0.5.23 `srt/layers/layernorm.py` (`RMSNorm`) and `srt/layers/rotary_embedding/base.py`
-    (`_compute_inv_freq`), which check neither.
+    Source: SGLang 0.5.23 `srt/layers/layernorm.py` (`RMSNorm`), `srt/layers/rotary_embedding/base.py`
+    (`_compute_inv_freq`), `srt/models/dflash.py` (`candidate_topk`),
+    `srt/layers/attention/triton_backend.py`; vLLM 0.33.0 `model_executor/layers/layernorm.py`,
+    `logits_processor.py` (`get_top_k_tokens`), `v1/worker/gpu/spec_decode/dflash2/speculator.py`,
+    `v1/core/single_type_kv_cache_manager.py` (`get_num_skipped_tokens`), which check none of these.
     """
-    draft = read_draft(run, checkpoint) if run.plan is not None and run.refusal is None else None
+    if run.plan is None or run.refusal is not None:
+        return
+    draft = read_draft(run, checkpoint) or vllm_unread_keys.read_draft(run, checkpoint)
     for key, (value, broken) in NUMBERS.items() if draft else ():
         assert draft is not None
         found = value(draft)
-        said = broken(found) if found is not None else None
+        said = broken(found, draft) if found is not None else None
         if said is not None:
             severity, what = said
-            message = f"{key} is {found!r}: {draft.engine} takes it as it is, and {what}."
-            yield Finding("broken-number", severity, run.engine, key, message, HINT, (key,))
+            message = f"{key} is {_shown(found)}: {draft.engine} takes it as it is, and {what}."
+            hint = WINDOW_HINT if key == WINDOW else HINT
+            yield Finding("broken-number", severity, run.engine, key, message, hint, (key,))
 
 
-def _epsilon(value: float) -> Broken | None:
+def _shown(value: float | None) -> str:
+    return f"{value:g}" if isinstance(value, float) and value.is_integer() else repr(value)
+
+
+def _epsilon(value: float, draft: Draft) -> Broken | None:
     if math.isnan(value):
         return "error", "every number that the draft computes is NaN"
     if math.isinf(value):
@@ -69,7 +90,7 @@ def _epsilon(value: float) -> Broken | None:
     return ("warning", "a row of zeros comes out of its norm as NaN") if value == 0 else None
 
 
-def _base(value: float) -> Broken | None:
+def _base(value: float, draft: Draft) -> Broken | None:
     if math.isnan(value) or value <= 0:
         return "error", "the angles by which it turns positions are NaN or infinite, and so are its outputs"
     if math.isinf(value):
@@ -80,7 +101,54 @@ def _base(value: float) -> Broken | None:
     return None
 
 
-NUMBERS: Final[dict[str, tuple[Callable[[Draft], float | None], Callable[[float], Broken | None]]]] = {
+def _candidates(value: float, draft: Draft) -> Broken | None:
+    tokens = whole(draft.config.get("vocab_size"))
+    if draft.model_class not in SELECTORS or tokens is None:
+        return None
+    if value > tokens > 0:
+        return "error", f"stops at its first request: a vocabulary of {tokens} has no {value:.12g} candidates"
+    return ("error", "the selector has nothing to choose from") if value <= 0 else None
+
+
+def _multiplier(value: float, draft: Draft) -> Broken | None:
+    if draft.model_class not in SELECTORS or 0 < value < math.inf:
+        return None
+    return "error", "the logits that the selector goes by tell nothing of the tokens any more"
+
+
+def _factor(value: float, draft: Draft) -> Broken | None:
+    return None if math.isfinite(value) else ("error", "all that it is multiplied with is lost")
+
+
+def _window(value: float, draft: Draft) -> Broken | None:
+    if value > 0 or not any(layer.sliding for layer in draft.attention()):
+        return None
+    if is_vllm(draft.engine):
+        return "warning", "its sliding layers keep nothing of the context"
+    return "warning", "its sliding layers attend to the whole context"
+
+
+def _rope_theta(draft: Draft) -> float | None:
+    if not is_vllm(draft.engine):
+        return draft.rope_base
+    rope = draft.config.get("rope_parameters")
+    return number(rope.get("rope_theta")) if isinstance(rope, Mapping) else None
+
+
+def _nested(key: str) -> Callable[[Draft], float | None]:
+    return lambda draft: number(draft.inner.get(key))
+
+
+WINDOW: Final = "sliding_window"
+
+Numbers = Mapping[str, tuple[Callable[[Draft], float | None], Callable[[Any, Draft], Broken | None]]]
+
+NUMBERS: Final[Numbers] = {
     "rms_norm_eps": (lambda draft: number(draft.config.get("rms_norm_eps")), _epsilon),
-    "rope_theta": (lambda draft: draft.rope_base, _base),
+    "rope_theta": (_rope_theta, _base),
+    "selector_top_k": (_nested("selector_top_k"), _candidates),
+    "output_multiplier": (_nested("output_multiplier"), _multiplier),
+    "final_logit_softcapping": (_nested("final_logit_softcapping"), _factor),
+    "attention_value_scale": (_nested("attention_value_scale"), _factor),
+    WINDOW: (lambda draft: number(draft.config.get(WINDOW)), _window),
 }

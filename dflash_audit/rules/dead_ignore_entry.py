@@ -68,7 +68,10 @@ def _misses(config: QuantConfig, entry: str, name: str, module: Module) -> bool:
     """Whether an entry names a layer as a checkpoint or another engine does, and not as this one."""
     if _reaches(config, entry, module):
         return False
-    return any(matches(config, entry, spelling) for spelling in (name, f"model.{name}", module.name))
+    parts = name.split(".")
+    # SGLang asks about `o_proj` alone, and takes an entry for the end of a name too.
+    ends = (".".join(parts[at:]) for at in range(len(parts)))
+    return any(matches(config, entry, spelling) for spelling in (f"model.{name}", module.name, *ends))
 
 
 def _reaches(config: QuantConfig, entry: str, module: Module) -> bool:

@@ -28,6 +28,7 @@ disk. If the draft has no such module, restore the config key that builds it (`c
 
 from collections.abc import Iterator, Mapping
 
+from dflash_audit.diagnosis.stopped import elsewhere
 from dflash_audit.drops import dropped
 from dflash_audit.dtypes import DENSE_FLOATS, TORCH
 from dflash_audit.engine_run import EngineRun
@@ -76,7 +77,7 @@ def _finding(run: EngineRun, tensors: list[Tensor], module: Module | None) -> Fi
         engine=run.engine,
         subject=title(names),
         message=f"{those} nowhere, without a word: {_why(run, module)}.",
-        hint=_hint(tensors[0], module),
+        hint=elsewhere(run) or _hint(tensors[0], module),
         subjects=names,
     )
 

@@ -20,22 +20,36 @@ After, spelled for all:
 
 ## How to fix
 
-Change the layout so that every engine serves it, or name the version that it needs in the model card.
-`--engine all` makes every engine decide.
+The finding names the smallest change with which the engines that gate and those that fail serve the draft, if
+one was found: another ignore list, other keys of config.json, or the same tensors in another layout. It was
+replayed on each engine that it names; `dflash-audit fix SOURCE --engine all` writes the ones of config.json.
+Where none is named, change the layout so that every engine serves it, or name the version that it needs in
+the model card. `--engine all` makes every engine decide.
 
 A release that a later one has followed (`sglang-0.5.19`) is no reason for this warning: its verdict stands
 beside the others, and tells from which version on the draft serves.
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.engines import SUPERSEDED
 from dflash_audit.facts import Facts
 from dflash_audit.finding import Finding
+from dflash_audit.fold import enumerated
 from dflash_audit.verdict import verdict
 
-HINT = "Name the version in the model card, or change the layout so that every engine serves it."
+HINT: Final = "Name the version in the model card, or change the layout so that every engine serves it."
+NO_LIST: Final = (
+    "No ignore list makes them all serve it as it is stored: name the version in the model card, or quantize"
+    " again."
+)
+
+
+def unmended(finding: Finding) -> bool:
+    """Whether it is a disagreement that no ignore list was tried on."""
+    return finding.rule == "engines-disagree" and finding.hint == HINT
 
 
 def find(facts: Facts, findings: Sequence[Finding]) -> Iterator[Finding]:
@@ -48,19 +62,38 @@ def find(facts: Facts, findings: Sequence[Finding]) -> Iterator[Finding]:
         return
     # What an engine has no code for is no fault of the layout, and nothing to mend.
     faulty = [run for run in failing if run.unserved is None]
-    whys = "; ".join(_why(run, findings) for run in failing)
+    whys = "; ".join(_whys(failing, findings))
     yield Finding(
         rule="engines-disagree",
         severity="warning" if faulty else "note",
         engine=None,
         subject=", ".join(run.engine for run in failing),
-        message=f"The draft passes on {', '.join(sorted(facts.gating))}, but {whys}.",
-        hint=HINT if faulty else "Name the engine that it is for in the model card.",
+        message=f"The draft passes on {enumerated(sorted(facts.gating))}, but {whys}.",
+        hint=_hint(facts, faulty),
     )
 
 
-def _why(run: EngineRun, findings: Sequence[Finding]) -> str:
+def _hint(facts: Facts, faulty: Sequence[EngineRun]) -> str:
+    """The list that mends some of them, where one does; what it leaves it says itself."""
+    if not faulty:
+        return "Name the engine that it is for in the model card."
+    if facts.change is None:
+        return HINT
+    return NO_LIST if facts.change.serve.isdisjoint(run.engine for run in faulty) else facts.change.advice
+
+
+def _whys(failing: Sequence[EngineRun], findings: Sequence[Finding]) -> Iterator[str]:
+    """Why each fails, engines that fail alike in one."""
+    alike: dict[tuple[str, str, str], list[str]] = {}
+    for run in failing:
+        alike.setdefault(_why(run, findings), []).append(run.engine)
+    for (one, many, why), engines in alike.items():
+        yield f"{enumerated(engines)} {one if len(engines) == 1 else many} {why}"
+
+
+def _why(run: EngineRun, findings: Sequence[Finding]) -> tuple[str, str, str]:
+    """The verb for one engine, the one for several, and the rest of the sentence."""
     if run.unserved is not None:
-        return f"{run.engine} serves no {run.unserved}"
+        return "serves", "serve", f"no {run.unserved}"
     first = next(f for f in findings if f.engine == run.engine and f.severity == "error")
-    return f"{run.engine} fails: {first.rule} on {first.subject}"
+    return "fails:", "fail:", f"{first.rule} on {first.subject}"

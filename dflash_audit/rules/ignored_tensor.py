@@ -36,12 +36,13 @@ def find(run: EngineRun) -> Iterator[Finding]:
         reasons.setdefault(reason, []).append(tensor.name)
     for reason, names in reasons.items():
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        them = "them" if more else "it"
         yield Finding(
             rule="ignored-tensor",
             severity="note",
             engine=run.engine,
             subject=names[0] + more,
-            message=f"{run.engine} does not load it: {reason}.",
+            message=f"{run.engine} does not load {them}: {reason}.",
             hint=None,
             subjects=tuple(names),
         )

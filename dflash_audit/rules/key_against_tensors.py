@@ -31,8 +31,8 @@ one, the tensors are of another draft: export them again.
 """
 
 import json
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from dflash_audit.diagnosis.sglang_draft import Draft, read_draft
 from dflash_audit.diagnosis.tensor_clues import SUBJECTS, Clue, Subject
@@ -49,7 +49,12 @@ def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
     draft = read_draft(run, checkpoint)
     for subject in SUBJECTS if draft else ():
         assert draft is not None
-        wrong = [clue for clue in subject.clues(draft) if clue.read != clue.told]
+        # Where config.json has the value already, this engine does not read it: unread-key tells of that.
+        wrong = [
+            clue
+            for clue in subject.clues(draft)
+            if clue.read != clue.told and _written(draft, clue) != clue.told
+        ]
         if wrong:
             yield _finding(draft, subject, wrong)
 
@@ -88,11 +93,19 @@ def _says(draft: Draft, wrong: list[Clue]) -> str:
     )
 
 
+def _places(draft: Draft) -> Mapping[str, Any]:
+    """The objects of config.json that hold keys, its top under an empty name."""
+    inner = {name: value for name in PLACES if isinstance(value := draft.raw.get(name), dict)}
+    return {"": draft.raw, **inner}
+
+
+def _written(draft: Draft, clue: Clue) -> Any:
+    return _places(draft).get(clue.place, {}).get(clue.key)
+
+
 def _predicate(draft: Draft, clue: Clue) -> tuple[str, str]:
     """What stands before and after the key in a sentence about config.json."""
-    inner = {name: value for name in PLACES if isinstance(value := draft.raw.get(name), dict)}
-    places = {"": draft.raw, **inner}
-    written = places.get(clue.place, {}).get(clue.key)
+    places, written = _places(draft), _written(draft, clue)
     if written is not None:
         return f"says {json.dumps(written)} for", ""
     elsewhere = next((name for name, place in places.items() if place.get(clue.key) is not None), None)

@@ -26,13 +26,18 @@ not those of the checkpoint.
 """
 
 from collections.abc import Iterator
+from typing import Final
 
 from dflash_audit.diagnosis.scheme_sizes import scheme_hint
 from dflash_audit.diagnosis.stopped import elsewhere
+from dflash_audit.diagnosis.vllm_draft import is_vllm
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
 from dflash_audit.fold import pattern, title
 from dflash_audit.loadplan import LoadPlan
+
+GPTQ: Final = ("gptq", "auto_gptq", "gptq_marlin")
+GPTQ_LEAVES: Final = ("qweight", "qzeros", "scales", "g_idx")
 
 
 def find(run: EngineRun) -> Iterator[Finding]:
@@ -57,8 +62,22 @@ def _kind(plan: LoadPlan, tensor: str) -> str:
 
 def _finding(run: EngineRun, subject: str, names: tuple[str, ...], reason: str) -> Finding:
     message = f"{run.engine} stops while it loads: {reason.rstrip('.')}."
-    hint = elsewhere(run) or _hint(reason, names)
+    hint = elsewhere(run) or _of_vllm(run, names) or _hint(reason, names)
     return Finding("refused-load", "error", run.engine, subject, message, hint, names)
+
+
+def _of_vllm(run: EngineRun, names: tuple[str, ...]) -> str | None:
+    """What to do about layouts that vLLM alone does not take."""
+    if not is_vllm(run.engine):
+        return None
+    if all(name.startswith("model.") for name in names):
+        return 'Take "model." off the names of the tensors: vLLM puts it there itself.'
+    if run.quantization in GPTQ and all(name.rpartition(".")[2] in GPTQ_LEAVES for name in names):
+        return (
+            "Name the quantized layers in modules_in_block_to_quantize, as vLLM fuses them (qkv_proj, o_proj,"
+            " gate_up_proj, down_proj, and fc where it is quantized): by a draft's tensors it finds none."
+        )
+    return None
 
 
 def _hint(reason: str, names: tuple[str, ...]) -> str:

@@ -45,7 +45,7 @@ def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
     """
     del checkpoint
     config = run.config
-    if not is_vllm(run) or config is None or run.plan is None or run.refusal is not None:
+    if not is_vllm(run.engine) or config is None or run.plan is None or run.refusal is not None:
         return
     inner = config.get("dflash_config")
     inner = inner if isinstance(inner, Mapping) else {}

@@ -26,12 +26,11 @@ Say the same in the key that this engine reads: the finding names it. Where ther
 cannot serve the draft as it was trained: name the engine that can in the model card.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from dflash_audit.diagnosis.sglang_draft import read_draft
-from dflash_audit.diagnosis.unread_keys import UNREAD
-from dflash_audit.diagnosis.vllm_draft import is_vllm
-from dflash_audit.diagnosis.vllm_unread_keys import unread
+from dflash_audit.diagnosis import unread_keys, unread_keys_0_5_19, vllm_unread_keys
+from dflash_audit.diagnosis.sglang_draft import Draft, read_draft
+from dflash_audit.diagnosis.unread_keys import UnreadKey
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
 from dflash_audit.sources.checkpoint import Checkpoint
@@ -42,20 +41,29 @@ def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
 
     Public record: sglang#40144 (`sample_from_anchor`).
     """
-    for key, meaning, follows, mend in unread(run) if is_vllm(run) else ():
-        message = f"{run.engine} does not read {key}, {meaning}: {follows}."
-        yield Finding("unread-key", "warning", run.engine, key, message, mend, (key,))
+    draft = vllm_unread_keys.read_draft(run, checkpoint)
+    if draft is not None:
+        yield from _unread(draft, vllm_unread_keys.UNREAD)
     draft = read_draft(run, checkpoint)
-    for row in UNREAD if draft else ():
-        assert draft is not None
+    # What it refuses before the load it has no code for: that is said already.
+    if draft is not None and run.engine == unread_keys_0_5_19.ENGINE and run.plan is not None:
+        yield from _unread(draft, unread_keys_0_5_19.UNREAD)
+    if draft is not None:
+        yield from _unread(draft, unread_keys.UNREAD)
+
+
+def _unread(draft: Draft, rows: Iterable[UnreadKey]) -> Iterator[Finding]:
+    for row in rows:
         consequence = row.matters(draft)
-        if consequence is not None:
-            yield Finding(
-                rule="unread-key",
-                severity=row.severity,
-                engine=run.engine,
-                subject=row.key,
-                message=f"{run.engine} does not read {row.key}, {row.meaning}: {consequence}.",
-                hint=row.mend,
-                subjects=(row.key,),
-            )
+        if consequence is None:
+            continue
+        reads = f" {row.reader.engine} reads it." if row.reader else ""
+        yield Finding(
+            rule="unread-key",
+            severity=row.severity,
+            engine=draft.engine,
+            subject=row.key,
+            message=f"{draft.engine} does not read {row.key}, {row.meaning}: {consequence}.{reads}",
+            hint=row.mend,
+            subjects=(row.key,),
+        )

@@ -50,6 +50,11 @@ class Family(NamedTuple):
     keys: tuple[str, ...] = ()
     nested: bool = False
 
+    @property
+    def named(self) -> str:
+        """Its name after its article."""
+        return f"{'an' if self.name == 'XPress' else 'a'} {self.name}"
+
     def named_anyhow(self, name: str) -> bool:
         """Whether a tensor is one of them, under whatever prefix."""
         parts = name.split(".")
@@ -87,7 +92,7 @@ def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
     """One finding a family whose tensors the class has no module for, or that it has modules for in vain."""
     if not is_sglang(run):
         return
-    if run.refusal is not None and run.refusal.stage == "class":
+    if run.refusal is not None and run.refusal.stage == "class" and run.unserved is None:
         yield from _unknown(run, checkpoint)
     draft = read_draft(run, checkpoint)
     for family in FAMILIES if draft else ():
@@ -104,7 +109,7 @@ def _foreign(run: EngineRun, family: Family, found: list[str], config: Mapping[s
     many = f"{len(found)} tensors, {found[0]} for one, are" if len(found) > 1 else f"{found[0]} is"
     return _finding(
         run,
-        f"{many} of a {family.name} draft. architectures names {run.model_class}, which has no module for"
+        f"{many} of {family.named} draft. architectures names {run.model_class}, which has no module for"
         " them.",
         _mend(family, config),
         found,
@@ -114,7 +119,7 @@ def _foreign(run: EngineRun, family: Family, found: list[str], config: Mapping[s
 def _bare(run: EngineRun, family: Family) -> Finding:
     return _finding(
         run,
-        f"architectures names {run.model_class}, a {family.name} draft, and the checkpoint has none of the"
+        f"architectures names {run.model_class}, {family.named} draft, and the checkpoint has none of the"
         " tensors that make one.",
         f"Set architectures to the class that the draft was trained as, {PLAIN} if it is a plain one; or"
         " export it again with all of its tensors.",
@@ -129,7 +134,7 @@ def _unknown(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
         return
     family = next((f for f in FAMILIES if named(checkpoint.tensors, f.tensors)), None)
     mend = _mend(family, checkpoint.config) if family else f'Set architectures to ["{PLAIN}"].'
-    what = f"a {family.name}" if family else "a plain DFlash"
+    what = family.named if family else "a plain DFlash"
     known_as = checkpoint.config.get("architectures")
     yield _finding(run, f"architectures is {known_as}, and the tensors are those of {what} draft.", mend, ())
 

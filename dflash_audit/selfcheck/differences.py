@@ -39,7 +39,7 @@ def differences(profile: EngineRun, live: EngineRun) -> Iterator[str]:
 
 def _stage(run: EngineRun) -> str:
     stage = run.refusal.stage if run.refusal else "nothing"
-    return SETTLED_BY_VLLM.get(stage, stage) if is_vllm(run) else stage
+    return SETTLED_BY_VLLM.get(stage, stage) if is_vllm(run.engine) else stage
 
 
 def _flags(run: EngineRun) -> list[str]:

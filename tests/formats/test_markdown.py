@@ -34,7 +34,7 @@ def test_what_does_not_count_is_folded_away_and_comes_last() -> None:
     said = written("markdown", audited(gating=NEXT))
     folded = said[said.index("<details>") : said.index("</details>")]
     assert folded.startswith(
-        "<details><summary>sglang-0.5.19 and sglang-0.5.23, which do not count: 2 errors</summary>"
+        "<details><summary>sglang-0.5.19 and sglang-0.5.23, which do not count: 4 errors, 1 warning</summary>"
     )
     assert said.index("**warning** `engines-disagree`") < said.index("<details>")
     assert "<details>" not in written("markdown", audited())

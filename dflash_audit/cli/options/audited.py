@@ -11,6 +11,7 @@ from dflash_audit import usage
 from dflash_audit.cards import CARDS
 from dflash_audit.cli.options.words import known, told
 from dflash_audit.engines import DEFAULT, ENGINES, LIVE
+from dflash_audit.server_words import DRAFT_ATTENTION_BACKENDS
 
 if TYPE_CHECKING:
     from dflash_audit.engine_run import Conditions
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 installed_version = told(usage.installed_version)
 installed_packages = told(usage.installed_packages)
 one_rank = told(usage.one_rank)
+known_quantization = told(usage.quantization)
+known_backend = told(usage.attention_backend)
 
 
 def _engine(name: str) -> str:
@@ -83,7 +86,12 @@ Revision = Annotated[
 ]
 Quantization = Annotated[
     str | None,
-    typer.Option("--quantization", help="The server's --quantization, inherited by a draft without its own."),
+    typer.Option(
+        "--quantization",
+        parser=known_quantization,
+        metavar="NAME",
+        help="The server's --quantization, inherited by a draft without its own.",
+    ),
 ]
 Ranks = Annotated[int, typer.Option("--tp", min=1, help="The server's tensor parallel ranks.")]
 Sizes = Annotated[
@@ -100,7 +108,12 @@ Card = Annotated[
 ]
 AttentionBackend = Annotated[
     str | None,
-    typer.Option("--speculative-draft-attention-backend", metavar="NAME", help="The server's option."),
+    typer.Option(
+        "--speculative-draft-attention-backend",
+        parser=known_backend,
+        metavar="NAME",
+        help=f"The server's option: {', '.join(DRAFT_ATTENTION_BACKENDS)}.",
+    ),
 ]
 Target = Annotated[
     str | None,

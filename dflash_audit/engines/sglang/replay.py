@@ -12,6 +12,7 @@ from dflash_audit.engines.sglang.load_weights import load
 from dflash_audit.engines.sglang.model_config import derive
 from dflash_audit.engines.sglang.profile import NEXT, RELEASE_0_5_19, RELEASE_0_5_23, Profile
 from dflash_audit.engines.sglang.serving import serve_command
+from dflash_audit.engines.sglang.unserved import unserved
 from dflash_audit.hf_config import as_engine_sees, reads_params_json
 from dflash_audit.quantization.config import Surroundings
 from dflash_audit.quantization.resolve import read_config, settle
@@ -42,6 +43,9 @@ class SGLang:
     def replay(self, checkpoint: Checkpoint, conditions: Conditions) -> EngineRun:
         """What this version does with `checkpoint`, up to where it stops."""
         progress = _Progress(EngineRun(self.name))
+        lacking = unserved(self.profile, checkpoint.config)
+        if lacking is not None:
+            progress.run.unserved, progress.run.served_by = lacking
         try:
             self._stages(progress, checkpoint, conditions)
         except Refused as refused:

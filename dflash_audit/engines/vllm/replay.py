@@ -11,7 +11,7 @@ from dflash_audit.engines.vllm.load_weights import Drafted, load
 from dflash_audit.engines.vllm.quantization.config import QuantConfig, Surroundings
 from dflash_audit.engines.vllm.quantization.settle import Settled, read_config, settle
 from dflash_audit.engines.vllm.target import target_facts
-from dflash_audit.engines.vllm.unserved import family
+from dflash_audit.engines.vllm.unserved import unserved
 from dflash_audit.hf_config import decoder_part
 from dflash_audit.hf_config.config_object import Attributes
 from dflash_audit.hf_config.read import as_base_class_sees, as_transformers_sees
@@ -25,6 +25,13 @@ if TYPE_CHECKING:
 
 LAGUNA: Final = "DFlashLagunaForCausalLM"
 LILICORR: Final = "LiLiCorrForCausalLM"
+
+MOST_SLOTS: Final = 16_384
+"""Tokens that a server schedules at a time on the largest cards, of which a block must leave some.
+
+Source: vLLM 0.33.0 `engine/arg_utils.py`, `get_batch_defaults`; `config/vllm.py`,
+`_set_max_num_scheduled_tokens`.
+"""
 
 
 class VLLM(NamedTuple):
@@ -72,14 +79,16 @@ class _Ready(NamedTuple):
 
 def _stages(progress: _Progress, checkpoint: Checkpoint, conditions: Conditions) -> None:
     run, raw = progress.run, checkpoint.config
-    config = run.config = _read(raw)
+    config = run.config = _settled(_read(raw))
     settled = settle(config, checkpoint.json_files.get("hf_quant_config.json"))
     progress.stage = "class"
     named = architectures.names(config)
     served = serving.method(raw, named)
     names = _rewritten(raw, config, served)
     run.model_class = architectures.model_class(names, frozenset(named))
-    run.unserved = family(config, run.model_class)
+    lacking = unserved(config, run.model_class)
+    if lacking is not None:
+        run.unserved, run.served_by = lacking
     run.quantization = settled.method
     progress.stage = "quant_config"
     ready = _ready(run.model_class, config, settled, checkpoint, conditions)
@@ -119,6 +128,19 @@ def _read(raw: Mapping[str, Any]) -> dict[str, Any]:
     if part is not attributes and not (isinstance(part, Attributes) and "num_attention_heads" in part):
         raise Refused("the config's text_config is no config with num_attention_heads")
     return architectures.completed(attributes)
+
+
+def _settled(attributes: dict[str, Any]) -> dict[str, Any]:
+    """The attributes as `ModelConfig` leaves them; refused for a length that it refuses.
+
+    Source: vLLM 0.33.0 `config/model.py`, `ModelConfig.__post_init__` and `_get_and_verify_max_len`.
+    """
+    length = attributes.get("max_position_embeddings")
+    if isinstance(length, int) and length <= 0:
+        raise Refused(f"max_model_len must be a positive integer, got max_position_embeddings {length}")
+    if attributes.get("sliding_window") == 0:
+        attributes["sliding_window"] = None
+    return attributes
 
 
 def _rewritten(raw: Mapping[str, Any], config: Mapping[str, Any], served: str) -> list[str]:
@@ -165,6 +187,8 @@ def surroundings_of(
 
 def _build(ready: _Ready, tp: int) -> Tree:
     draft, quant = ready.draft, ready.quant
+    if draft.tokens >= MOST_SLOTS - 1:
+        raise Refused(f"block_size {draft.tokens + 1:.4g} is more than the {MOST_SLOTS} tokens of a step")
     with replayed("vLLM cannot build the draft"):
         # Each family is imported when it is asked for.
         if ready.model_class == LAGUNA:

@@ -27,8 +27,15 @@ MULTIMODAL: Final = ("default", "yarn")
 """Types that take `mrope_section`."""
 
 
+MOST_POSITIONS: Final = 2**63 - 1
+"""A length that `torch.arange` still takes."""
+
+
 def check_rope(config: Config, head_dim: int) -> None:
     """Refuse rotary parameters of which no embedding can be made."""
+    positions = config.get("max_position_embeddings")
+    if isinstance(positions, int) and positions > MOST_POSITIONS:
+        raise Refused("max_position_embeddings is no number of 64 bits")
     parameters: Any = config.get("rope_parameters") or {}
     if not isinstance(parameters, Mapping):
         raise Refused(f"the rope parameters must be an object, got {parameters!r}")

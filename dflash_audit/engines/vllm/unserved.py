@@ -5,21 +5,32 @@ head alone) and `qwen2.py` (`Qwen2MLP` takes silu alone).
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from dflash_audit.engines.vllm.fields import nested
 
+SGLANG: Final = "SGLang"
+ACTIVATION_OF_SGLANG: Final = "swigluoai"
 
-def family(config: Mapping[str, Any], model_class: str) -> str | None:
-    """What of a draft the engine has nothing for, None where it has all of it."""
+
+class Unserved(NamedTuple):
+    """What of a draft the engine has nothing for, and the engine that has it, where one is known."""
+
+    family: str
+    served_by: str | None
+
+
+def unserved(config: Mapping[str, Any], model_class: str) -> Unserved | None:
+    """None where the engine has code for all that the config asks for."""
     inner = nested(config)
     projector = inner.get("projector_type", config.get("projector_type"))
     if projector == "domino":
-        return "drafts with a Domino projector"
+        return Unserved("drafts with a Domino projector", SGLANG)
     kind = config.get("markov_head_type")
     if "DSpark" in model_class and isinstance(kind, str) and kind.lower() != "vanilla":
-        return f"DSpark drafts with a Markov head of type {kind}"
+        return Unserved(f"DSpark drafts with a Markov head of type {kind}", SGLANG)
     activation = config.get("hidden_act")
     if isinstance(activation, str) and activation != "silu":
-        return f"drafts with the activation {activation}"
+        served_by = SGLANG if activation == ACTIVATION_OF_SGLANG else None
+        return Unserved(f"drafts with the activation {activation}", served_by)
     return None

@@ -9,7 +9,7 @@ from dflash_audit.engines.installed.process import Job
 from dflash_audit.engines.installed.reading import Reading
 from dflash_audit.engines.vllm import serving
 from dflash_audit.engines.vllm.target import target_facts
-from dflash_audit.engines.vllm.unserved import family
+from dflash_audit.engines.vllm.unserved import unserved
 from dflash_audit.engines.vllm_installed.own_values import unfilled
 from dflash_audit.engines.vllm_installed.quantization import quant_config
 from dflash_audit.hf_config.replay import replayed
@@ -46,7 +46,9 @@ def told(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> None
     raw, named = checkpoint.config, _named(checkpoint)
     run.assumed = target_facts(raw, conditions).assumed
     if run.model_class is not None and run.config is not None:
-        run.unserved = family(run.config, run.model_class)
+        lacking = unserved(run.config, run.model_class)
+        if lacking is not None:
+            run.unserved, run.served_by = lacking
     elif run.refusal is not None and run.refusal.stage == "class" and named:
         run.unserved = f"drafts of the class {', '.join(named)}"
     if run.tree is not None:

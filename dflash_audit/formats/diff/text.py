@@ -8,7 +8,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from dflash_audit.difference import Change, Difference, EngineDifference
-from dflash_audit.fold import FOLDED, pattern, title
+from dflash_audit.fold import FOLDED, enumerated, pattern, title
 from dflash_audit.formats.clean import clean
 from dflash_audit.formats.console import Part, written
 from dflash_audit.formats.outline import WORDS, described
@@ -47,7 +47,7 @@ def _compared(difference: Difference) -> Iterator[Part]:
         return
     yield from _section("Stored tensors", _told(difference.tensors, _stored))
     for engines, alike in _alike(difference.engines):
-        heading = " and ".join(engines)
+        heading = enumerated(engines)
         yield from _refused(heading, alike)
         yield from _section(f"{heading}: modules", _modules(alike.modules))
         yield from _section(f"{heading}: parameters", _told(alike.parameters, _stored))

@@ -9,6 +9,7 @@ from dflash_audit import __version__
 from dflash_audit.byte_count import byte_count
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import SEVERITIES, Finding
+from dflash_audit.fold import enumerated
 from dflash_audit.formats.html.cells import Box
 from dflash_audit.formats.html.markup import Markup, element, joined
 from dflash_audit.formats.html.states import STATES
@@ -150,7 +151,8 @@ def findings(report: Report, told: Sequence[Told]) -> Markup:
 
 def _finding(index: int, told: Told, counting: bool) -> Markup:
     finding = told.finding
-    where = " and ".join(told.engines) or "all engines"
+    where = enumerated(told.engines) or "all engines"
+    verb = "does" if len(told.engines) == 1 else "do"
     return element(
         "article",
         element(
@@ -160,7 +162,7 @@ def _finding(index: int, told: Told, counting: bool) -> Markup:
             element("code", finding.rule),
             f" ({finding.waived})" if finding.waived else "",
         ),
-        element("p", where if counting else f"{where} (does not count)", class_="where"),
+        element("p", where if counting else f"{where} ({verb} not count)", class_="where"),
         element("p", element("code", finding.subject), class_="subject"),
         element("p", finding.message),
         _hint(finding),

@@ -1,0 +1,104 @@
+"""The keys that SGLang 0.5.19 does not read and 0.5.23 does, and what that changes; no rule of its own.
+
+Source: SGLang 0.5.19 `srt/models/dflash.py` and `srt/speculative/dflash_utils.py`, searched for each key;
+`reader` names where the later release has it.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from dflash_audit.diagnosis.sglang_draft import Draft, number, whole
+from dflash_audit.diagnosis.unread_keys import SINKS, Reader, UnreadKey
+
+ENGINE: Final = "sglang-0.5.19"
+
+LATER: Final = "SGLang 0.5.23"
+IN_ATTENTION: Final = Reader(LATER, "`srt/models/dflash.py`, `DFlashAttention`")
+IN_CONFIG: Final = Reader(LATER, "`srt/speculative/dflash_utils.py`, `parse_dflash_draft_config`")
+UPDATE: Final = "Serve the draft with SGLang 0.5.23 or later."
+
+
+def _inner(draft: Draft) -> Mapping[str, Any]:
+    """`dflash_config` as it is written."""
+    inner = draft.raw.get("dflash_config")
+    return inner if isinstance(inner, Mapping) else {}
+
+
+def _rope(draft: Draft) -> Mapping[str, Any]:
+    """The rotary parameters as they are written."""
+    written = (draft.raw.get(key) for key in ("rope_parameters", "rope_scaling"))
+    return next((value for value in written if isinstance(value, Mapping)), {})
+
+
+def _gemma_norm(draft: Draft) -> str | None:
+    return (
+        "each norm of the draft multiplies by its weight alone" if draft.raw.get("use_gemma_norm") else None
+    )
+
+
+def _domino(draft: Draft) -> str | None:
+    named = _inner(draft).get("projector_type", draft.raw.get("projector_type"))
+    return "none is built, and its tensors are dropped" if named == "domino" else None
+
+
+def _sinks(draft: Draft) -> str | None:
+    unread = _inner(draft).get("attention_sink_bias") is True and not draft.nemotron
+    return "no sinks are built, and their tensors are dropped" if unread else None
+
+
+def _value_scale(draft: Draft) -> str | None:
+    scale = _inner(draft).get("attention_value_scale")
+    return f"it is {scale}, and the values are not scaled" if scale not in (None, 1) else None
+
+
+def _rotary_factor(draft: Draft) -> str | None:
+    factor = number(draft.raw.get("partial_rotary_factor"))
+    partial = factor is not None and 0 < factor < 1 and "rope_dim" not in _rope(draft)
+    return f"it is {factor:g}, and the whole of each head is rotated" if partial else None
+
+
+def _rope_dim(draft: Draft) -> str | None:
+    rotated, head = whole(_rope(draft).get("rope_dim")), whole(draft.config.get("head_dim"))
+    if not rotated or rotated == head:
+        return None
+    return f"it is {rotated}, and the whole of each head is rotated"
+
+
+UNREAD: Final = (
+    UnreadKey(
+        "use_gemma_norm",
+        "by which norms multiply by one more than their weight",
+        _gemma_norm,
+        UPDATE,
+        reader=IN_ATTENTION,
+    ),
+    UnreadKey(
+        "dflash_config.projector_type",
+        "which gives the draft a Domino projector",
+        _domino,
+        UPDATE,
+        reader=IN_CONFIG,
+    ),
+    UnreadKey("dflash_config.attention_sink_bias", SINKS, _sinks, UPDATE, reader=IN_CONFIG),
+    UnreadKey(
+        "dflash_config.attention_value_scale",
+        "which scales the values of the attention",
+        _value_scale,
+        UPDATE,
+        reader=IN_CONFIG,
+    ),
+    UnreadKey(
+        "partial_rotary_factor",
+        "which is the part of each head that is rotated",
+        _rotary_factor,
+        UPDATE,
+        reader=IN_ATTENTION,
+    ),
+    UnreadKey(
+        "rope_parameters.rope_dim",
+        "which is the size of the part of a head that is rotated",
+        _rope_dim,
+        UPDATE,
+        reader=IN_ATTENTION,
+    ),
+)
