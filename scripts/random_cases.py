@@ -4,7 +4,8 @@
 
 Each folder `family-method-number` holds a config.json and a tensors.json (name
 -> [dtype, shape]), some an hf_quant_config.json or another file of a quantizer,
-and an args.json with the options of the audit. The same seed and number make
+an args.json with the options of the audit, and a target.json where vLLM gets a target of other
+sizes. The same seed and number make
 the same case, whatever the count. A case is a draft of one family whose tensors
 are laid out from its sizes, quantized as one of the known quantizers would do
 it or nearly so, and then given up to four faults. What the real engines do with
@@ -17,7 +18,7 @@ import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from random_drafts import config_groups, for_vllm, lists, servers, weight_files
+from random_drafts import config_groups, for_vllm, lists, servers, targets, weight_files
 from random_drafts.case import Case
 from random_drafts.families import FAMILIES
 from random_drafts.faults import FAULTS
@@ -58,6 +59,13 @@ def make(seed: int, number: int, families: Families = ALL_FAMILIES) -> tuple[str
     return f"{family}-{method}", case
 
 
+def make_for_vllm(seed: int, number: int) -> tuple[str, Case]:
+    """As `make`, of the families that vLLM reads in a way of its own, some beside another target."""
+    kind, case = make(seed, number, for_vllm.FAMILIES)
+    targets.choose(case)
+    return kind, case
+
+
 def write(folder: Path, case: Case) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     files = {"config.json": case.config, "tensors.json": dict(sorted(case.tensors.items())), **case.files}
@@ -76,9 +84,9 @@ def main() -> None:
         "--for-vllm", action="store_true", help="families that vLLM alone reads, and any other"
     )
     options = parser.parse_args()
-    families = for_vllm.FAMILIES if options.for_vllm else ALL_FAMILIES
+    maker = make_for_vllm if options.for_vllm else make
     for number in range(options.count):
-        kind, case = make(options.seed, number, families)
+        kind, case = maker(options.seed, number)
         write(options.out / f"{kind}-{options.seed:02}{number:05}", case)
 
 

@@ -26,6 +26,9 @@ DSPARK: Final = ("Qwen3DSparkModel", "DSparkDraftModel", "LingDSparkModel", "Gem
 DEFAULT_BLOCK: Final = 8
 """Tokens in a block where the config does not say: vLLM has no number of its own."""
 
+MOST_ON_CPU: Final = 2**28
+"""Bytes of weights that a draft may have to be built for real."""
+
 SHARED: Final = re.compile(
     r"^lm_head\.|embed_tokens\.|mask_embedding$|draft_id_to_target_id$|\.attn\.[qkv]_(scale|zero_point)$"
 )
@@ -72,7 +75,8 @@ class Draft:
             draft_class, _ = get_model_architecture(drafted)
             self.record["class"] = draft_class.__name__
             self.stage = "build"
-            model = initialize_model(vllm_config=config, model_config=drafted)
+            with where_it_fits(self.folder):
+                model = initialize_model(vllm_config=config, model_config=drafted)
         self._record_build(model)
         self.stage = "load"
         self.watch.attach(model)
@@ -168,6 +172,14 @@ def bfloat16() -> Iterator[None]:
         yield
     finally:
         torch.set_default_dtype(before)
+
+
+def where_it_fits(folder: Path) -> contextlib.AbstractContextManager[Any]:
+    """The CPU, or for a large checkpoint the device whose tensors take no memory and forget what they get."""
+    import torch
+
+    size = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
+    return torch.device("meta" if size > MOST_ON_CPU else "cpu")
 
 
 def weights(config: Any, model: Any) -> Iterator[tuple[str, Any]]:

@@ -166,7 +166,7 @@ FAMILIES: Final[Mapping[str, Callable[[random.Random], Case]]] = {
     "any": any_family,
     "any2": any_family,
     "eagle": eagle_keys,
-    "laguna-vllm": laguna,
+    "laguna": laguna,
     "own": own_head,
     "own2": own_head,
     "speculators": speculators,

@@ -1,0 +1,18 @@
+"""The target beside a draft, for an engine that builds the draft by it."""
+
+from random_drafts.case import Case, Json
+
+TARGET = "target.json"
+
+
+def choose(case: Case) -> None:
+    """Another target than one that fits, for some of the drafts: another depth, or a width or vocabulary too."""
+    if case.chance(0.7):
+        return
+    s = case.sizes
+    own: Json = {"num_hidden_layers": case.pick(1, 2, 3, 12, 36, 48, 61, 94)}
+    if case.chance(0.25):
+        own["vocab_size"] = case.pick(s.vocab // 2, s.vocab + 64, 256)
+    if case.chance(0.2):
+        own["hidden_size"] = case.pick(64, 128, 2 * s.hidden)
+    case.files[TARGET] = own
