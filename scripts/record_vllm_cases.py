@@ -39,6 +39,10 @@ RUNS_OWN = re.compile(r"/tmp/[^/ '\"]+/|0x[0-9a-f]+|\{'.*")
 """What an error tells of the run rather than of the draft: its folder, an address, the order of a set."""
 
 
+NOT_LOOKED_AT = "failed to be inspected"
+"""In an error: the file of the draft's class needs a GPU to be imported at all."""
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Record what the real vLLM does with case folders.")
     parser.add_argument("folders", nargs="+", type=Path, help="a case folder, or a folder of such")
@@ -55,6 +59,9 @@ def main() -> int:
         if given.check and engine not in known:
             continue
         record = record_vllm(case)
+        if NOT_LOOKED_AT in str(record["error"]):
+            print(f"{case}: left out, for a class that this machine cannot import")
+            continue
         told += 1
         if not given.check:
             file.write_text(write_lines(known | {engine: record}) + "\n")

@@ -19,6 +19,10 @@ MANY: Final = 64
 """Cards that the machine is said to have: as many as any number of ranks wants."""
 
 
+class Stream:
+    """What a mixture of experts makes one of as it is built."""
+
+
 def start(capability: int = CARDS[DEFAULT_CARD]) -> str:
     """Import vLLM for a card of this compute capability (times ten); the name of the engine."""
     os.environ["VLLM_LOGGING_LEVEL"] = "ERROR"
@@ -28,9 +32,11 @@ def start(capability: int = CARDS[DEFAULT_CARD]) -> str:
     warnings.filterwarnings("ignore")
     claim_card(capability)
     _be_on_the_card(capability)
+    import torch
     import vllm
     from vllm.transformers_utils import repo_utils
 
+    torch.cuda.Stream = Stream
     # A config that is refused is read again after two seconds, though it is no server that failed.
     repo_utils.time = SimpleNamespace(sleep=lambda seconds: None)
     return f"vllm-{vllm.__version__}"
@@ -67,9 +73,10 @@ def be_rank_0_of(ranks: int) -> None:
 
     for name in GROUPS:
         size = ranks if name in ("_WORLD", "_TP", "_ETP") else 1
+        processes = SimpleNamespace(size=lambda size=size: size, rank=lambda: 0)
         group = SimpleNamespace(
             world_size=size, rank=0, rank_in_group=0, local_rank=0, ranks=[*range(size)], first_rank=0,
             last_rank=size - 1, is_first_rank=True, is_last_rank=True, device=torch.device("cpu"),
-            cpu_group=None, device_group=None,
+            cpu_group=processes, device_group=processes,
         )  # fmt: skip
         setattr(parallel_state, name, group)
