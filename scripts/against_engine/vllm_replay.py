@@ -26,8 +26,9 @@ DSPARK: Final = ("Qwen3DSparkModel", "DSparkDraftModel", "LingDSparkModel", "Gem
 DEFAULT_BLOCK: Final = 8
 """Tokens in a block where the config does not say: vLLM has no number of its own."""
 
-MOST_ON_CPU: Final = 2**28
-"""Bytes of weights that a draft may have to be built for real."""
+MOST_ON_CPU: Final = 2**29
+"""Bytes that a draft is built with for real. A larger one is built on the device whose tensors take no memory
+and forget what they are given; all that it lets pass beside is a dtype that no copy is written for."""
 
 SHARED: Final = re.compile(
     r"^lm_head\.|embed_tokens\.|mask_embedding$|draft_id_to_target_id$|\.attn\.[qkv]_(scale|zero_point)$"
@@ -64,6 +65,7 @@ class Draft:
         return self.record
 
     def _run(self) -> None:
+        import torch
         from vllm.config import set_current_vllm_config
         from vllm.model_executor.model_loader.utils import get_model_architecture, initialize_model
 
@@ -75,7 +77,7 @@ class Draft:
             draft_class, _ = get_model_architecture(drafted)
             self.record["class"] = draft_class.__name__
             self.stage = "build"
-            with where_it_fits(self.folder):
+            with torch.device("meta" if nominal_size(drafted.hf_config) > MOST_ON_CPU else "cpu"):
                 model = initialize_model(vllm_config=config, model_config=drafted)
         self._record_build(model)
         self.stage = "load"
@@ -174,12 +176,14 @@ def bfloat16() -> Iterator[None]:
         torch.set_default_dtype(before)
 
 
-def where_it_fits(folder: Path) -> contextlib.AbstractContextManager[Any]:
-    """The CPU, or for a large checkpoint the device whose tensors take no memory and forget what they get."""
-    import torch
-
-    size = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
-    return torch.device("meta" if size > MOST_ON_CPU else "cpu")
+def nominal_size(config: Any) -> int:
+    """About how many bytes a draft of this config takes in bfloat16, 0 where it does not tell."""
+    names = ("hidden_size", "intermediate_size", "num_hidden_layers", "vocab_size")
+    sizes = [getattr(config, name, 0) for name in names]
+    if not all(isinstance(size, int) for size in sizes):
+        return 0
+    hidden, intermediate, layers, vocabulary = sizes
+    return 2 * hidden * (layers * (4 * hidden + 3 * intermediate) + 2 * vocabulary)
 
 
 def weights(config: Any, model: Any) -> Iterator[tuple[str, Any]]:

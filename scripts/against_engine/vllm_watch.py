@@ -4,7 +4,11 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
+
+
+FOLDED: Final = "xpress_head.mix.L"
+"""The tensor of an XPress draft that is folded. Source: vLLM 0.33.0 `qwen3_xpress.py`, `load_weights`."""
 
 
 @dataclass
@@ -33,6 +37,19 @@ class Watch:
             elif hasattr(parameter, "weight_loader"):
                 parameter.weight_loader = self._loader(name, parameter.weight_loader)
         self._replace_default(model)
+        for name, module in model.named_modules():
+            if hasattr(module, "fold_from_raw_"):
+                module.fold_from_raw_ = self._folder(f"{name}.mix_L", module.mix_L, module.fold_from_raw_)
+
+    def _folder(self, name: str, parameter: Any, fold: Callable[[Any], None]) -> Callable[[Any], None]:
+        """Of an XPress draft: the one parameter that no loader fills, from a tensor that may have been cast."""
+
+        def watched(tensor: Any) -> None:
+            raw = self.held[self.tensors.index(FOLDED)]
+            fold(tensor)
+            self._note(name, parameter, raw, None)
+
+        return watched
 
     def _replace_default(self, model: Any) -> None:
         """Every module of vLLM holds the default loader under its own name."""

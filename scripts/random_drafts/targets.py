@@ -5,6 +5,12 @@ from random_drafts.case import Case, Json
 TARGET = "target.json"
 
 
+def depth(case: Case) -> int:
+    """The layers of the target that the draft is served beside."""
+    told = case.files.get(TARGET, {}).get("num_hidden_layers") or case.setting("num_target_layers")
+    return told if isinstance(told, int) and told > 0 else 8
+
+
 def choose(case: Case) -> None:
     """Another target than one that fits, for some of the drafts: another depth, or a width or vocabulary too."""
     if case.chance(0.7):
