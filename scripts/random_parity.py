@@ -5,11 +5,11 @@
 
 PYTHON is that of an environment with sglang==0.5.23, which is asked as it is and with the
 change of `sglang-next`, or with sglang==0.5.19, or with vllm==0.33.0; it is told that it is on
-the card. Cases are those of `random_cases.py`, with `--for-vllm` for vLLM: the same seed makes the same. A disagreement is made as small as
-it gets, and written to `--out` as a case folder with its record, ready for
-`fixtures/regressions`; they are printed smallest first. `--record` writes what was compared
-as JSON, of which `parity_page.py` makes a row of docs/parity.md. Exit code 1 with a
-disagreement.
+the card. Cases are those of `random_cases.py`, with `--for-vllm` for vLLM: the same seed makes
+the same. A disagreement is made as small as it gets, and written to `--out` as a case folder
+with its record, ready for `fixtures/regressions`; they are printed smallest first. `--record`
+writes what was compared as JSON, of which `parity_page.py` makes a row of docs/parity.md. Exit
+code 1 with a disagreement.
 """
 
 import argparse
@@ -120,13 +120,9 @@ def main() -> int:
     given = parser.parse_args()
     began = time.monotonic()
     tally = Tally()
-    python, kind, maker = given.sglang_python, "sglang", make
-    if given.vllm_python:
-        python, kind, maker = given.vllm_python, "vllm", make_for_vllm
-    with tempfile.TemporaryDirectory() as folder, Engines(python, CARDS[given.gpu], kind) as engines:
+    with tempfile.TemporaryDirectory() as folder, engines_of(given) as engines:
         versions = engines.versions
-        cases = ((number, *maker(given.seed, number)) for number in range(given.count))
-        differing = [*differing_of(engines, cases, given.seed, Path(folder), tally)]
+        differing = [*differing_of(engines, made(given), given.seed, Path(folder), tally)]
         kinds = one_of_each(differing)[: given.most]
         found = [smallest(engines, one, Path(folder)) for one in kinds]
     tell(found, given.out)
@@ -137,6 +133,21 @@ def main() -> int:
         given.record.parent.mkdir(parents=True, exist_ok=True)
         given.record.write_text(json.dumps(summary, indent=2) + "\n")
     return 1 if tally.disagreed else 0
+
+
+def engines_of(given: argparse.Namespace) -> Engines:
+    """The engines of the environment that was named."""
+    python, kind = (given.vllm_python, "vllm") if given.vllm_python else (given.sglang_python, "sglang")
+    return Engines(python, CARDS[given.gpu], kind)
+
+
+def made(given: argparse.Namespace) -> Iterator[tuple[int, str, Case]]:
+    """The cases of the run, each with its number, and its family and method."""
+    for number in range(given.count):
+        if given.vllm_python:
+            yield number, *make_for_vllm(given.seed, number)
+        else:
+            yield number, *make(given.seed, number)
 
 
 def differing_of(

@@ -1,4 +1,4 @@
-"""The real vLLM 0.33.0 where there is no GPU: a card is claimed, and process groups that nobody stands behind.
+"""The real vLLM 0.33.0 where there is no GPU: a card is claimed, and groups of processes that are not there.
 
 Source: vLLM 0.33.0 `platforms/cuda.py`, `platforms/interface.py`, `distributed/parallel_state.py`.
 """
@@ -33,17 +33,17 @@ def start(capability: int = CARDS[DEFAULT_CARD]) -> str:
     claim_card(capability)
     _be_on_the_card(capability)
     import torch
-    import vllm
+    from vllm import __version__ as version
     from vllm.transformers_utils import repo_utils
 
     torch.cuda.Stream = Stream
     # A config that is refused is read again after two seconds, though it is no server that failed.
     repo_utils.time = SimpleNamespace(sleep=lambda seconds: None)
-    return f"vllm-{vllm.__version__}"
+    return f"vllm-{version}"
 
 
 def _be_on_the_card(capability: int) -> None:
-    import vllm.platforms
+    from vllm import platforms
     from vllm.platforms.cuda import NonNvmlCudaPlatform
     from vllm.platforms.interface import DeviceCapability
 
@@ -63,7 +63,7 @@ def _be_on_the_card(capability: int) -> None:
         def device_count(cls) -> int:
             return MANY
 
-    vllm.platforms._current_platform = Card()
+    platforms._current_platform = Card()
 
 
 def be_rank_0_of(ranks: int) -> None:

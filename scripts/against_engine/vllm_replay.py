@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from against_engine.vllm_on_cpu import be_rank_0_of
-from against_engine.vllm_target import target_config, write_target
-from against_engine.vllm_watch import Watch, torch_name
 from materialize import materialize
 from record_cases import Record, given_options, has_default, unfilled
+
+from against_engine.vllm_on_cpu import be_rank_0_of
+from against_engine.vllm_target import table, target_config, write_target
+from against_engine.vllm_watch import Watch, torch_name
 
 DSPARK: Final = ("Qwen3DSparkModel", "DSparkDraftModel", "LingDSparkModel", "Gemma4DSparkModel")
 """What a server is started with the method dspark for; with dflash for any other."""
@@ -96,7 +97,7 @@ class Draft:
 
         config = json.loads((self.folder / "config.json").read_text())
         named = (config.get("architectures") or [None])[0]
-        block = (config.get("dflash_config") or {}).get("block_size") or config.get("block_size")
+        block = table(config, "dflash_config").get("block_size") or config.get("block_size")
         return EngineArgs(
             model=str(self.target),
             tensor_parallel_size=self.ranks,

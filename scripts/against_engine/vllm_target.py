@@ -16,7 +16,7 @@ def target_config(draft: Mapping[str, Any], own: Mapping[str, Any], ranks: int) 
     that its target has; 128, 256 and 8 where it says nothing of use, which are the
     numbers that the audit assumes. `own` are those of a case's target.json.
     """
-    inner, layer = (draft.get(key) or {} for key in ("dflash_config", "transformer_layer_config"))
+    inner, layer = (table(draft, key) for key in ("dflash_config", "transformer_layer_config"))
 
     def said(key: str, default: int) -> int:
         value = draft.get(key, inner.get(key, layer.get(key)))
@@ -41,6 +41,12 @@ def target_config(draft: Mapping[str, Any], own: Mapping[str, Any], ranks: int) 
         "dtype": "bfloat16",
         **own,
     }
+
+
+def table(config: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """The object under a key, an empty one for anything else."""
+    value = config.get(key)
+    return value if isinstance(value, dict) else {}
 
 
 def write_target(folder: Path, config: Mapping[str, Any]) -> Path:

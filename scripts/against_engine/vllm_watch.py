@@ -6,17 +6,19 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-
 FOLDED: Final = "xpress_head.mix.L"
 """The tensor of an XPress draft that is folded. Source: vLLM 0.33.0 `qwen3_xpress.py`, `load_weights`."""
 
 
 @dataclass
 class Watch:
-    """`targets` are the parameters and shards that each tensor went to; the rest as in `record_cases.Watch`."""
+    """What a load did: `targets` of each tensor, with their shards, and what each parameter `took`.
+
+    `held` keeps the tensors, so that no id and no address is used again.
+    """
 
     tensors: list[str] = field(default_factory=list)
-    held: list[Any] = field(default_factory=list)  # keeps the ids and addresses from being used again
+    held: list[Any] = field(default_factory=list)
     targets: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     casts: list[tuple[str, str, str, str]] = field(default_factory=list)
     took: dict[str, int] = field(default_factory=lambda: defaultdict(int))
@@ -42,7 +44,7 @@ class Watch:
                 module.fold_from_raw_ = self._folder(f"{name}.mix_L", module.mix_L, module.fold_from_raw_)
 
     def _folder(self, name: str, parameter: Any, fold: Callable[[Any], None]) -> Callable[[Any], None]:
-        """Of an XPress draft: the one parameter that no loader fills, from a tensor that may have been cast."""
+        """The one parameter of an XPress draft that no loader fills; its tensor may have been cast."""
 
         def watched(tensor: Any) -> None:
             raw = self.held[self.tensors.index(FOLDED)]
@@ -99,9 +101,11 @@ def _default_loader() -> Callable[..., Any]:
     """vLLM's own, however many drafts were watched before."""
     from vllm.model_executor.model_loader import weight_utils
 
-    loader = getattr(weight_utils, "dflash_audit_original", weight_utils.default_weight_loader)
-    weight_utils.dflash_audit_original = loader
-    return loader
+    original: Callable[..., Any] = getattr(
+        weight_utils, "dflash_audit_original", weight_utils.default_weight_loader
+    )
+    weight_utils.dflash_audit_original = original
+    return original
 
 
 def _name_of(parameter: Any, model: Any) -> str | None:

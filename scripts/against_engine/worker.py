@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "scripts"), str(ROOT), str(ROOT / "tests")]
 
 import record_cases  # noqa: E402
+
 from against_engine import vllm_on_cpu  # noqa: E402
 from against_engine.vllm_replay import record_vllm  # noqa: E402
 

@@ -165,7 +165,9 @@ def as_asked(case: Case) -> None:
     depth = targets.depth(case)
 
     def name(module: str) -> str:
-        whole = re.sub(r"^(?:model\.)?layers\.([0-9]+)", lambda m: f"layers.{depth + int(m[1])}", fused(module))
+        whole = re.sub(
+            r"^(?:model\.)?layers\.([0-9]+)", lambda m: f"layers.{depth + int(m[1])}", fused(module)
+        )
         return whole if whole == "lm_head" else f"model.{whole}"
 
     dense = [m for m in linears(case) if case.tensors[f"{m}.weight"][0] in ("BF16", "F16", "F32")]

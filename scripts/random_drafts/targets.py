@@ -12,7 +12,7 @@ def depth(case: Case) -> int:
 
 
 def choose(case: Case) -> None:
-    """Another target than one that fits, for some of the drafts: another depth, or a width or vocabulary too."""
+    """A target that is not made to fit, for some of the drafts: its depth, or a width or vocabulary too."""
     if case.chance(0.7):
         return
     s = case.sizes

@@ -8,10 +8,10 @@ import math
 from dataclasses import dataclass, field
 from typing import Final
 
-from dflash_audit.engines.sglang.conversions import LARGEST
 from dflash_audit.quantization.config import QuantConfig
 from dflash_audit.quantization.unquantized import dense_linear
 from dflash_audit.refusal import Refused
+from dflash_audit.torch_numbers import LARGEST
 from dflash_audit.tree import Kind, Linear, Module, Parameter, Placement, Tree
 
 MODEL_DTYPE: Final = "bfloat16"

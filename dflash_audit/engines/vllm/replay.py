@@ -13,6 +13,7 @@ from dflash_audit.engines.vllm.quantization.settle import Settled, read_config, 
 from dflash_audit.engines.vllm.serving import serve_command
 from dflash_audit.engines.vllm.target import target_facts
 from dflash_audit.engines.vllm.unserved import family
+from dflash_audit.engines.vllm.weight_files import loaded_tensors
 from dflash_audit.hf_config import decoder_part
 from dflash_audit.hf_config.config_object import Attributes
 from dflash_audit.hf_config.read import as_base_class_sees, as_transformers_sees
@@ -102,7 +103,7 @@ def _stages(progress: _Progress, checkpoint: Checkpoint, conditions: Conditions)
         draft.target.vocab_size,
         truthy(config.get("has_own_lm_head", False)),
     )
-    run.plan = load(drafted, run.tree, whole, checkpoint.tensors)
+    run.plan = load(drafted, run.tree, whole, loaded_tensors(checkpoint))
     run.refusal = next(iter(run.plan.refusals), None)
 
 
