@@ -54,8 +54,10 @@ MEASURED = """\
 ## Beyond the fixtures
 
 Random drafts of every family, method and fault, made by `scripts/random_cases.py` and asked by
-`scripts/random_parity.py` (`make parity`, `make parity-vllm`), on a CPU that is told which card it is. Each run left a record in
-`docs/parity-runs`; a case is not compared where the audit says that it does not replay it.
+`scripts/random_parity.py` (`make parity`, `make parity-vllm`), on a CPU that is told which card it is. For
+vLLM they are of families and configs that it reads in a way of its own, most of them such as it builds, and
+a third beside a target of another depth, width or vocabulary. Each run left a record in `docs/parity-runs`;
+a case is not compared where the audit says that it does not replay it.
 
 | release | on | date | cards | ranks | cases | compared | disagreements |
 |---|---|---|---|---|---|---|---|

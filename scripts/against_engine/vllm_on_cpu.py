@@ -19,6 +19,10 @@ MANY: Final = 64
 """Cards that the machine is said to have: as many as any number of ranks wants."""
 
 
+BLACKWELL: Final = 100
+"""From this compute capability on (times ten) attention is FlashInfer's, which makes a buffer on the card."""
+
+
 class Stream:
     """What a mixture of experts makes one of as it is built."""
 
@@ -37,6 +41,10 @@ def start(capability: int = CARDS[DEFAULT_CARD]) -> str:
     from vllm.transformers_utils import repo_utils
 
     torch.cuda.Stream = Stream
+    if capability >= BLACKWELL:
+        from vllm.v1.attention.backends import flashinfer
+
+        flashinfer._get_multi_ctas_kv_counter_buffer = lambda *_, **__: None
     # A config that is refused is read again after two seconds, though it is no server that failed.
     repo_utils.time = SimpleNamespace(sleep=lambda seconds: None)
     return f"vllm-{version}"

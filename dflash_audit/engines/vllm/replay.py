@@ -103,7 +103,7 @@ def _stages(progress: _Progress, checkpoint: Checkpoint, conditions: Conditions)
         draft.target.vocab_size,
         truthy(config.get("has_own_lm_head", False)),
     )
-    run.plan = load(drafted, run.tree, whole, loaded_tensors(checkpoint))
+    run.plan = load(drafted, run.tree, whole, loaded_tensors(checkpoint, run.model_class))
     run.refusal = next(iter(run.plan.refusals), None)
 
 

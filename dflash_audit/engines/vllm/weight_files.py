@@ -1,7 +1,7 @@
 """Which tensors of a checkpoint vLLM loads, where it picks others than SGLang.
 
 Source: vLLM 0.33.0 `model_executor/model_loader/default_loader.py` (`_prepare_weights`), and the
-`load_weights` of its drafts, each of which gathers the tensors by name before it loads the first.
+`load_weights` of its drafts, most of which gather the tensors by name before they load the first.
 """
 
 from typing import Final
@@ -14,8 +14,15 @@ MISTRALS: Final = "consolidated"
 """How the weight files of Mistral's layout begin: where there is one, no other file is read."""
 
 
-def loaded_tensors(checkpoint: Checkpoint) -> tuple[Tensor, ...]:
-    """The tensors in their order, the last of those that share a name.
+AS_THEY_COME: Final = "DFlash2BeamForCausalLM"
+"""The class that gathers none. Source: `models/beam/nvidia/dflash2.py`."""
+
+LILICORR: Final = "LiLiCorrForCausalLM"
+"""The class that takes a leading `model.` away first, and gathers all but its own head's."""
+
+
+def loaded_tensors(checkpoint: Checkpoint, model_class: str) -> tuple[Tensor, ...]:
+    """The tensors in their order, where the class gathers them the last of those that share a name.
 
     Raises:
         NotModelled: vLLM reads files whose headers nobody looked at, as SGLang does not read them.
@@ -29,4 +36,11 @@ def loaded_tensors(checkpoint: Checkpoint) -> tuple[Tensor, ...]:
             f"vLLM reads {MISTRALS}*{WEIGHTS} alone, which is not looked at beside another file"
         )
     read = [tensor for tensor in checkpoint.tensors if not ours or tensor.file in ours]
-    return tuple({tensor.name: tensor for tensor in read}.values())
+    if model_class == AS_THEY_COME:
+        return tuple(read)
+    names = [t.name.removeprefix("model.") if model_class == LILICORR else t.name for t in read]
+    own = [model_class == LILICORR and name.startswith("lilicorr.") for name in names]
+    keys = [
+        (name, place if alone else -1) for place, (name, alone) in enumerate(zip(names, own, strict=True))
+    ]
+    return tuple(dict(zip(keys, read, strict=True)).values())
