@@ -3,7 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 # The Python of an environment that holds sglang==0.5.23: `make records` and `make selfcheck` need it, `make bench` may have it.
 SGLANG_PYTHON ?=
-# The Python of an environment that holds vllm==0.33.0: `make selfcheck` takes either.
+# The Python of an environment that holds vllm==0.33.0: `make records-vllm` and `make parity-vllm` need it; `make selfcheck`
+# takes it or that of SGLang.
 VLLM_PYTHON ?=
 # How many random drafts `make parity` makes, and from which seed.
 PARITY_COUNT ?= 5000
@@ -11,7 +12,7 @@ PARITY_SEED ?= 0
 # The torch of the warm-up's tests: one that is known to pass, for CI alone. The extra itself pins none.
 TORCH ?= torch==2.13.0
 
-.PHONY: audit test test-warmup lint format bench bench-load bench-sweep constraints fuzz parity selfcheck records clean
+.PHONY: audit test test-warmup lint format bench bench-load bench-sweep constraints fuzz parity parity-vllm selfcheck records records-vllm clean
 .DELETE_ON_ERROR:
 
 audit: $(VENV)/.audit
@@ -70,11 +71,20 @@ parity: $(VENV)/.test
 	  || differ=1; \
 	done; [ -z "$$differ" ]
 
+parity-vllm: $(VENV)/.test
+	OMP_NUM_THREADS=1 PYTHONPATH=. nice $(VENV)/bin/python scripts/random_parity.py --count $(PARITY_COUNT) \
+	  --seed $(PARITY_SEED) --record build/parity/vllm-$(PARITY_SEED).json \
+	  --vllm-python $(or $(VLLM_PYTHON),$(error give VLLM_PYTHON=…, a Python that holds vllm==0.33.0))
+
 records:
 	$(or $(SGLANG_PYTHON),$(error give SGLANG_PYTHON=…, a Python that holds sglang==0.5.23)) scripts/record_cases.py fixtures/cases fixtures/fuzz
 	$(SGLANG_PYTHON) scripts/record_fills.py fixtures/cases fixtures/fuzz fixtures/random fixtures/regressions
 	$(SGLANG_PYTHON) scripts/record_reference.py fixtures/reference/sglang.safetensors
 	$(SGLANG_PYTHON) scripts/record_unpacked.py fixtures/unpacked
+
+records-vllm:
+	$(or $(VLLM_PYTHON),$(error give VLLM_PYTHON=…, a Python that holds vllm==0.33.0)) scripts/record_vllm_cases.py \
+	  $(foreach group,cases fuzz random random-vllm regressions rules published mended differences,fixtures/$(group))
 
 clean:
 	rm -rf $(VENV) $(VENV)-warmup $(VENV)-fuzz .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -41,11 +41,11 @@ HEAD = """\
 
 A verdict of this audit equals the engine's, or it is a bug. Each case in `fixtures/` holds a checkpoint's
 layout and what the real SGLang did with it, as released (`sglang-0.5.19`, `sglang-0.5.23`) and with the
-change that makes the next one (`sglang-next`), and, but for the largest and those of several ranks, the real
-vLLM 0.33.0 (`vllm-0.33.0`): the class, the stage and the tensor of a refusal, every parameter with its shape
-and dtype, the name under which the quantization config was asked about each linear, where each tensor went,
-what was dropped, cast, taken in another size, and what nothing filled. `tests/parity` holds the audit to all
-of it, and to the verdicts, the lossy casts and the excused drops that follow from it.
+change that makes the next one (`sglang-next`), and what the real vLLM 0.33.0 did (`vllm-0.33.0`): the class,
+the stage and the tensor of a refusal, every parameter with its shape and dtype, the name under which the
+quantization config was asked about each linear, where each tensor went, what was dropped, cast, taken in
+another size, and what nothing filled. `tests/parity` holds the audit to all of it, and to the verdicts, the
+lossy casts and the excused drops that follow from it.
 
 This page is written by `scripts/parity_page.py`, and a test checks that it is up to date.
 """
@@ -54,8 +54,10 @@ MEASURED = """\
 ## Beyond the fixtures
 
 Random drafts of every family, method and fault, made by `scripts/random_cases.py` and asked by
-`scripts/random_parity.py` (`make parity`), on a CPU that is told which card it is. Each run left a record in
-`docs/parity-runs`; a case is not compared where the audit says that it does not replay it.
+`scripts/random_parity.py` (`make parity`, `make parity-vllm`), on a CPU that is told which card it is. For
+vLLM they are of families and configs that it reads in a way of its own, most of them such as it builds, and
+a third beside a target of another depth, width or vocabulary. Each run left a record in `docs/parity-runs`;
+a case is not compared where the audit says that it does not replay it.
 
 | release | on | date | cards | ranks | cases | compared | disagreements |
 |---|---|---|---|---|---|---|---|
@@ -65,8 +67,8 @@ Random drafts of every family, method and fault, made by `scripts/random_cases.p
 kernels of 0.5.23: of the kernels a build and a load call none.
 
 Before these records were kept, on 2026-11-29, 31,626 cases of an earlier generator on 1 to 8 ranks showed no
-disagreement with 0.5.23 either. On the same day 651 cases of `scripts/random_cases.py --for-vllm`, on one
-rank, showed none with the real vLLM 0.33.0 (transformers 5.20.2, compressed-tensors 0.17.0).
+disagreement with 0.5.23 either. On the same day 651 cases of an earlier `scripts/random_cases.py --for-vllm`,
+on one rank, showed none with the real vLLM 0.33.0.
 
 """
 

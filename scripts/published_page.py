@@ -8,6 +8,7 @@ Each layout is written out at its full size, as a sparse file, and audited.
 import math
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -44,10 +45,12 @@ HEAD = """\
 
 Drafts whose config and tensors are known from public records, dense and quantized, written out at full size
 as sparse files and audited (`fixtures/published`; each has a `source.md` that says what is quoted and what
-is inferred). The weights are not part of them. The class is SGLang's. What the real SGLang does with each
-that is replayed is recorded beside it, for every version here, and for some what the real vLLM does; the
-audit agrees with it. A draft that is known to serve in BF16 gets no alarm on the version that it is served
-by: `tests/test_published.py` holds that.
+is inferred). The weights are not part of them. The class is SGLang's. What the real engines do with each is
+recorded beside it, and the audit agrees with it wherever it replays the draft; where it does not, the record
+alone speaks. (What is quoted of the Laguna drafts' configs has no `mlp_layer_types`, which vLLM's config
+class then fills with sparse layers: its record is of this layout, and need not be of the draft.) A draft that
+is known to serve in BF16 gets no alarm on the version that it is served by: `tests/test_published.py` holds
+that.
 
 This page is written by `scripts/published_page.py`, and a test checks that it is up to date.
 """
@@ -66,6 +69,8 @@ def main() -> None:
     print(HEAD)
     served = ", ".join(f"{count} on {name}" for name, count in counts.items())
     print(f"Of {len(cases)} layouts serve: {served}.\n")
+    records = Counter(name for case in cases for name in case.records)
+    print(f"Records: {', '.join(f'{records[name]} of {name}' for name in ENGINES)}.\n")
     print(f"| layout | class | method | tensors | GB | {' | '.join(ENGINES)} | why | report |")
     print("|" + "---|" * (7 + len(ENGINES)))
     print("\n".join(rows))
@@ -82,11 +87,21 @@ def row(case: Case, report: dict[str, Any]) -> str:
         last["quantization"] or "dense",
         str(len(case.tensors)),
         f"{size / 1e9:.2f}",
-        *(SAYS[engine["verdict"]] for engine in report["engines"]),
+        *(says(case, engine) for engine in report["engines"]),
         "; ".join(whys(report)),
         f"[{'/'.join(link.split('/')[3:5])}#{link.rpartition('/')[2]}]({link})" if link else "",
     ]
     return f"| {' | '.join(cells)} |"
+
+
+def says(case: Case, engine: dict[str, Any]) -> str:
+    """The verdict, and of a draft that is not replayed what the engine itself did with it."""
+    record = case.records.get(engine["name"])
+    said = SAYS[engine["verdict"]]
+    if engine["verdict"] != "skipped" or record is None:
+        return said
+    stage = record["stage"]
+    return f"{said}; the engine loads it" if stage is None else f"{said}; the engine stops at its {stage}"
 
 
 def whys(report: dict[str, Any]) -> Iterator[str]:

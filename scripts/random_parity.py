@@ -1,14 +1,15 @@
-"""Hold the audit against the real SGLang on random drafts, and shrink where they differ.
+"""Hold the audit against a real engine on random drafts, and shrink where they differ.
 
     python scripts/random_parity.py --sglang-python PYTHON [--count N] [--seed S] [--gpu CARD] [--record FILE]
+    python scripts/random_parity.py --vllm-python PYTHON ...
 
 PYTHON is that of an environment with sglang==0.5.23, which is asked as it is and with the
-change of `sglang-next`, or with sglang==0.5.19; it is told that it is on the card. Cases are
-those of `random_cases.py`: the same seed makes the same. A disagreement is made as small as
-it gets, and written to `--out` as a case folder with its record, ready for
-`fixtures/regressions`; they are printed smallest first. `--record` writes what was compared
-as JSON, of which `parity_page.py` makes a row of docs/parity.md. Exit code 1 with a
-disagreement.
+change of `sglang-next`, or with sglang==0.5.19, or with vllm==0.33.0; it is told that it is on
+the card. Cases are those of `random_cases.py`, with `--for-vllm` for vLLM: the same seed makes
+the same. A disagreement is made as small as it gets, and written to `--out` as a case folder
+with its record, ready for `fixtures/regressions`; they are printed smallest first. `--record`
+writes what was compared as JSON, of which `parity_page.py` makes a row of docs/parity.md. Exit
+code 1 with a disagreement.
 """
 
 import argparse
@@ -18,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,7 +33,7 @@ from against_engine.shrink import shrunk, size  # noqa: E402
 from materialize import materialize  # noqa: E402
 from parity.case import Case as Folder  # noqa: E402
 from parity.comparison import disagreements  # noqa: E402
-from random_cases import make, write  # noqa: E402
+from random_cases import make, make_for_vllm, write  # noqa: E402
 from random_drafts.case import Case  # noqa: E402
 from record_cases import write_lines  # noqa: E402
 
@@ -106,8 +107,10 @@ class Tally:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Hold the audit against the real SGLang on random drafts.")
-    parser.add_argument("--sglang-python", required=True, metavar="PYTHON")
+    parser = argparse.ArgumentParser(description="Hold the audit against a real engine on random drafts.")
+    asked = parser.add_mutually_exclusive_group(required=True)
+    asked.add_argument("--sglang-python", metavar="PYTHON")
+    asked.add_argument("--vllm-python", metavar="PYTHON")
     parser.add_argument("--count", type=int, default=5000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--gpu", default=DEFAULT_CARD, choices=CARDS, help="the card that is claimed")
@@ -117,9 +120,9 @@ def main() -> int:
     given = parser.parse_args()
     began = time.monotonic()
     tally = Tally()
-    with tempfile.TemporaryDirectory() as folder, Engines(given.sglang_python, CARDS[given.gpu]) as engines:
+    with tempfile.TemporaryDirectory() as folder, engines_of(given) as engines:
         versions = engines.versions
-        differing = [*differing_of(engines, given.seed, given.count, Path(folder), tally)]
+        differing = [*differing_of(engines, made(given), given.seed, Path(folder), tally)]
         kinds = one_of_each(differing)[: given.most]
         found = [smallest(engines, one, Path(folder)) for one in kinds]
     tell(found, given.out)
@@ -132,12 +135,26 @@ def main() -> int:
     return 1 if tally.disagreed else 0
 
 
+def engines_of(given: argparse.Namespace) -> Engines:
+    """The engines of the environment that was named."""
+    python, kind = (given.vllm_python, "vllm") if given.vllm_python else (given.sglang_python, "sglang")
+    return Engines(python, CARDS[given.gpu], kind)
+
+
+def made(given: argparse.Namespace) -> Iterator[tuple[int, str, Case]]:
+    """The cases of the run, each with its number, and its family and method."""
+    for number in range(given.count):
+        if given.vllm_python:
+            yield number, *make_for_vllm(given.seed, number)
+        else:
+            yield number, *make(given.seed, number)
+
+
 def differing_of(
-    engines: Engines, seed: int, count: int, scratch: Path, tally: Tally
+    engines: Engines, cases: Iterable[tuple[int, str, Case]], seed: int, scratch: Path, tally: Tally
 ) -> Iterator[Disagreement]:
-    """The cases on which the audit and an engine differ; each case is counted in `tally`."""
-    for number in range(count):
-        kind, case = make(seed, number)
+    """Of numbered cases those on which the audit and an engine differ; each is counted in `tally`."""
+    for number, kind, case in cases:
         name = f"{kind}-{seed:02}{number:05}"
         outcome = compare(engines, case, scratch)
         tally.add(kind, case, outcome)
@@ -145,7 +162,7 @@ def differing_of(
             print(f"{name}: {str(outcome.differences[0])[:300]}", file=sys.stderr)
             yield Disagreement(name, case, outcome)
         if number % 500 == 499:
-            print(f"{number + 1} of {count}", file=sys.stderr)
+            print(f"{number + 1} cases", file=sys.stderr)
 
 
 def compare(engines: Engines, case: Case, scratch: Path) -> Outcome:

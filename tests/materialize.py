@@ -3,7 +3,8 @@
 A case folder holds `config.json` (and `hf_quant_config.json` where the
 checkpoint has one), `tensors.json` (name -> [dtype, shape], dtypes as a
 safetensors header spells them), `expected.json` (what the engines did) and
-`args.json` where the server gets other options than its defaults. Where the
+`args.json` where the server gets other options than its defaults. Where vLLM gets
+another target than one made to fit, `target.json` has the config that it differs in. Where the
 weights lie in several files, `files.json` says which hold what (file name -> names
 of tensors). A `.pt` file lies beside the weights. The tensors come out as zeros, for most of what the cases
 are about is layout; `real_values` writes them with numbers.
@@ -19,7 +20,7 @@ from typing import Any
 from dflash_audit.dtypes import BITS
 
 NOT_THE_CHECKPOINTS = frozenset(
-    {"tensors.json", "files.json", "expected.json", "args.json", "rule.json", "warmup.json"}
+    {"tensors.json", "files.json", "expected.json", "args.json", "target.json", "rule.json", "warmup.json"}
 )
 
 

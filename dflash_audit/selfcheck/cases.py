@@ -23,7 +23,7 @@ FILES: Final = "files.json"
 OPTIONS: Final = "args.json"
 """The server's options for a case, as a list of words."""
 
-OF_THE_CASE: Final = frozenset((LAYOUT, FILES, OPTIONS, "expected.json", "rule.json"))
+OF_THE_CASE: Final = frozenset((LAYOUT, FILES, OPTIONS, "expected.json", "rule.json", "target.json"))
 
 
 @dataclass(frozen=True, slots=True)

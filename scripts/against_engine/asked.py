@@ -18,10 +18,10 @@ class EngineDied(Exception):
 
 
 class Worker:
-    """One process: an engine on a card."""
+    """One process: an engine on a card. `kind` is what `worker.py` calls it."""
 
-    def __init__(self, python: str, capability: int, changed: bool) -> None:
-        command = [python, str(WORKER), str(capability), *(["--changed"] if changed else [])]
+    def __init__(self, python: str, kind: str, capability: int) -> None:
+        command = [python, str(WORKER), kind, str(capability)]
         self._child = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
@@ -56,16 +56,19 @@ class Worker:
 
 
 class Engines:
-    """The release of an environment, and the changed one where the release is what the change is for."""
+    """The release of an environment, and the changed one where the release is what the change is for.
 
-    def __init__(self, python: str, capability: int) -> None:
+    `kind` is sglang or vllm, whichever the environment of `python` holds.
+    """
+
+    def __init__(self, python: str, capability: int, kind: str = "sglang") -> None:
         self.capability = capability
         self._python = python
-        self._workers: dict[str, tuple[Worker, bool]] = {}
-        released = self._start(changed=False)
+        self._workers: dict[str, tuple[Worker, str]] = {}
+        released = self._start(kind)
         self.versions = released.versions
         if released.engine == CHANGED:
-            self._start(changed=True)
+            self._start("sglang-next")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -74,18 +77,18 @@ class Engines:
     def records(self, case: Path) -> dict[str, Record]:
         """Engine -> its record of a case; raises `EngineDied`, and is ready for the next."""
         found = {}
-        for name, (worker, changed) in self._workers.items():
+        for name, (worker, kind) in self._workers.items():
             try:
                 found[name] = worker.ask(case)
             except EngineDied:
                 worker.close()
-                self._start(changed)
+                self._start(kind)
                 raise
         return found
 
-    def _start(self, changed: bool) -> Worker:
-        worker = Worker(self._python, self.capability, changed)
-        self._workers[worker.engine] = (worker, changed)
+    def _start(self, kind: str) -> Worker:
+        worker = Worker(self._python, kind, self.capability)
+        self._workers[worker.engine] = (worker, kind)
         return worker
 
     def __enter__(self) -> Self:

@@ -1,24 +1,48 @@
 """The process that holds the real engine: a case folder a line in, a record a line out.
 
-    SGLANG_PYTHON scripts/against_engine/worker.py CAPABILITY [--changed]
+    PYTHON scripts/against_engine/worker.py KIND CAPABILITY
 
-The first line out names the engine and the versions of what it stands on. With
-`--changed` it is what `apply_change` of `record_cases.py` makes of the release.
+KIND is sglang or vllm, a release that PYTHON's environment holds, or sglang-next, which is
+what `apply_change` of `record_cases.py` makes of SGLang's. The first line out names the
+engine and the versions of what it stands on.
 """
 
 import json
 import os
 import platform
 import sys
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT / "scripts"), str(ROOT), str(ROOT / "tests")]
 
-from record_cases import CHANGED, apply_change, record_case, start
+import record_cases  # noqa: E402
+
+from against_engine import vllm_on_cpu  # noqa: E402
+from against_engine.vllm_replay import record_vllm  # noqa: E402
 
 STANDS_ON = ("transformers", "compressed-tensors", "torch")
+
+Record = record_cases.Record
+
+
+def start_changed(capability: int) -> str:
+    engine = record_cases.start(capability)
+    if engine != record_cases.CHANGED:
+        raise SystemExit(f"{engine} is not what the change is written for")
+    record_cases.apply_change()
+    return "sglang-next"
+
+
+KINDS: Final[Mapping[str, tuple[Callable[[int], str], Callable[[Path], Record]]]] = {
+    "sglang": (record_cases.start, record_cases.record_case),
+    "sglang-next": (start_changed, record_cases.record_case),
+    "vllm": (vllm_on_cpu.start, record_vllm),
+}
+"""Kind -> how it starts on a card, giving its name, and how it records a case."""
 
 
 def main() -> None:
@@ -29,16 +53,12 @@ def main() -> None:
     def say(answer: dict[str, Any]) -> None:
         out.write(json.dumps(answer) + "\n")
 
-    engine = start(int(sys.argv[1]))
-    if "--changed" in sys.argv:
-        if engine != CHANGED:
-            raise SystemExit(f"{engine} is not what the change is written for")
-        apply_change()
-        engine = "sglang-next"
+    start, record = KINDS[sys.argv[1]]
+    engine = start(int(sys.argv[2]))
     versions = {"python": platform.python_version()} | {name: version(name) for name in STANDS_ON}
     say({"engine": engine, "versions": versions})
     for line in sys.stdin:
-        say(record_case(Path(json.loads(line))))
+        say(record(Path(json.loads(line))))
 
 
 if __name__ == "__main__":

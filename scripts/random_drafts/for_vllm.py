@@ -1,11 +1,15 @@
 """Families of drafts that vLLM reads otherwise: own heads, reduced vocabularies, other configs."""
 
 import random
+import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from random_drafts import families
+from random_drafts import families, targets
 from random_drafts.case import Case, Json, fuse
+from random_drafts.lists import lists_of
+from random_drafts.quantizing import linears
+from random_drafts.spellings import fused, last
 
 
 def laguna(rng: random.Random) -> Case:
@@ -156,9 +160,30 @@ def xpress(rng: random.Random) -> Case:
     return case
 
 
+def as_asked(case: Case) -> None:
+    """The ignore list written anew: what is stored dense, under the names that vLLM asks for it by."""
+    depth = targets.depth(case)
+
+    def name(module: str) -> str:
+        whole = re.sub(
+            r"^(?:model\.)?layers\.([0-9]+)", lambda m: f"layers.{depth + int(m[1])}", fused(module)
+        )
+        return whole if whole == "lm_head" else f"model.{whole}"
+
+    dense = [m for m in linears(case) if case.tensors[f"{m}.weight"][0] in ("BF16", "F16", "F32")]
+    spell = case.pick(name, name, lambda m: f"re:.*{last(fused(m))}$", lambda m: f"*{last(fused(m))}")
+    for place, key in lists_of(case):
+        place[key] = sorted({spell(module) for module in dense})
+
+
 def any_family(rng: random.Random) -> Case:
     """A draft of any of the families that both engines read."""
     return families.FAMILIES[rng.choice(sorted(families.FAMILIES))](rng)
+
+
+def served(rng: random.Random) -> Case:
+    """A draft of a family that vLLM has a class for."""
+    return families.FAMILIES[rng.choice(("dflash", "dflash2", "bias", "lilicorr", "muse", "dspark"))](rng)
 
 
 FAMILIES: Final[Mapping[str, Callable[[random.Random], Case]]] = {
@@ -166,9 +191,19 @@ FAMILIES: Final[Mapping[str, Callable[[random.Random], Case]]] = {
     "any": any_family,
     "any2": any_family,
     "eagle": eagle_keys,
-    "laguna-vllm": laguna,
+    "laguna": laguna,
     "own": own_head,
     "own2": own_head,
     "speculators": speculators,
     "xpress": xpress,
 }
+
+SERVED: Final = {name: make for name, make in FAMILIES.items() if make is not any_family} | {"served": served}
+"""Those that vLLM builds where nothing is wrong with them."""
+
+FITTING: Final[Mapping[str, float]] = {
+    "dense": 5, "ct-int": 2, "ct-asym": 1, "ct-int8": 2, "ct-fp8": 2, "ct-fp8w": 1, "ct-nvfp4": 2,
+    "ct-kinds": 1, "ct-layers": 1, "ct-names": 1, "ct-mixed": 1, "fp8": 2, "mo-fp8": 2, "mo-fp4": 2,
+    "mo-mixed": 1, "gptq": 1, "awq": 1, "auto-round": 1, "from-file": 0.5,
+}  # fmt: skip
+"""Methods that vLLM has -> how often."""

@@ -13,6 +13,9 @@ from dflash_audit.cards import CARDS, DEFAULT_CARD
 from dflash_audit.engine_run import Conditions
 from dflash_audit.engines import ENGINES
 from dflash_audit.formats.json_report import document
+from dflash_audit.sources.checkpoint import Origin
+from dflash_audit.sources.target_files import TargetFiles
+from dflash_audit.target import Target
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 
@@ -46,7 +49,15 @@ class Case:
             tp=int(given.get("--tp", 1)),
             capability=self.capability,
             quantization=given.get("--quantization"),
+            target=self.target,
         )
+
+    @cached_property
+    def target(self) -> Target | None:
+        """The target that the case was recorded with, where it is not one made to fit the draft."""
+        if not (self.folder / "target.json").exists():
+            return None
+        return Target(TargetFiles(Origin("local", "target"), self._json("target.json"), None, None, 0))
 
     @property
     def options(self) -> dict[str, str]:

@@ -5,7 +5,16 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from parity.case import Case, Record
-from parity.expectation import AFTER_THE_LOAD, BEFORE_LOAD, OVER_RANKS, excused, fails, lossy, unfilled
+from parity.expectation import (
+    AFTER_THE_LOAD,
+    BEFORE_LOAD,
+    BESIDE_A_TARGET,
+    OVER_RANKS,
+    excused,
+    fails,
+    lossy,
+    unfilled,
+)
 
 Report = dict[str, Any]
 Engine = dict[str, Any]
@@ -57,6 +66,7 @@ def of_vllm(it: Compared) -> bool:
 
 def verdict(it: Compared) -> Differences:
     unrecorded = AFTER_THE_LOAD | (OVER_RANKS if it.record.get("tp", 1) > 1 else frozenset())
+    unrecorded |= frozenset() if it.case.target is None else BESIDE_A_TARGET
     errors = [finding for finding in it.report["findings"] if finding["severity"] == "error"]
     later = {finding["engine"] for finding in errors if finding["rule"] in unrecorded}
     must_fail = fails(it.record, it.case.held_twice) or it.engine["name"] in later

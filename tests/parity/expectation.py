@@ -31,6 +31,11 @@ AFTER_THE_LOAD = frozenset(
 OVER_RANKS = frozenset(("resized-parameter",))
 """Rules that err on what shows only over all ranks, where a record knows one."""
 
+BESIDE_A_TARGET = frozenset(
+    ("mask-token", "target-class", "target-head", "target-hidden-size", "target-layers", "target-vocabulary")
+)
+"""Rules that err on what shows only when the target runs, of which a record has no more than the sizes."""
+
 UNUSED_SCALES = (".k_scale", ".v_scale", ".kv_scale", ".input_scale", ".output_scale")
 CACHE_SCALES = (".q_scale", ".k_scale", ".v_scale", ".q_zero_point", ".k_zero_point", ".v_zero_point")
 ROTARY_CACHES = (".inv_freq", ".cos_cached", ".sin_cached")

@@ -7,10 +7,10 @@ Source: SGLang 0.5.23 `srt/layers/linear.py`, `srt/layers/layernorm.py`,
 import math
 from typing import Final, NamedTuple
 
-from dflash_audit.engines.sglang.conversions import LARGEST
 from dflash_audit.quantization.config import QuantConfig
 from dflash_audit.quantization.unquantized import dense_linear
 from dflash_audit.refusal import Refused
+from dflash_audit.torch_numbers import LARGEST
 from dflash_audit.tree import Kind, Linear, Module, Parameter, Placement, Tree
 
 MODEL_DTYPE: Final = "bfloat16"

@@ -1,14 +1,12 @@
 """Config values as the engine's own `int()` and `float()` take them."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from dflash_audit.refusal import Refused
+from dflash_audit.torch_numbers import LARGEST
 
 Config = Mapping[str, Any]
-
-LARGEST: Final = 2**63
-"""The first number that no size of a torch tensor can be."""
 
 
 def integer(value: Any, field: str) -> int:

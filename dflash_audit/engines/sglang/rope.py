@@ -10,8 +10,9 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from dflash_audit.engines.sglang.conversions import LARGEST, Config, integer, real
+from dflash_audit.engines.sglang.conversions import Config, integer, real
 from dflash_audit.refusal import NotModelled, Refused
+from dflash_audit.torch_numbers import number, positions, scalar
 
 SUPERSEDED: Final = ("rope_dim", "partial_rotary_factor", "mrope_section", "mrope_interleaved")
 """What a `rope_dim` makes the attention forget (`_ROPE_DIM_SUPERSEDED_KEYS`)."""
@@ -42,11 +43,11 @@ class Rope(NamedTuple):
 
     def number(self, key: str, default: float) -> float:
         """A value of `scaling` that the engine calculates with in Python."""
-        return _number(self.get(key, default), key)
+        return number(self.get(key, default), key)
 
     def scalar(self, key: str, default: float) -> float:
         """A value of `scaling` by which the engine multiplies or divides a tensor."""
-        return _scalar(self.get(key, default), key)
+        return scalar(self.get(key, default), key)
 
 
 def base_of(config: Config) -> Any:
@@ -101,32 +102,8 @@ def _hashable(value: Any) -> bool:
     return all(map(_hashable, value)) if isinstance(value, tuple) else not isinstance(value, list | Mapping)
 
 
-def _number(value: Any, name: str) -> float:
-    """A number that the engine calculates with in Python, where a float comes in sooner or later."""
-    if not isinstance(value, int | float):
-        raise Refused(f"the rope parameter {name} must be a number, got {value!r}")
-    try:
-        float(value)
-    except OverflowError as error:
-        raise Refused(f"the rope parameter {name} is an integer too large for a float") from error
-    return value
-
-
-def _scalar(value: Any, name: str) -> float:
-    """A number that meets a tensor as it is: torch takes integers of 64 bits."""
-    number = _number(value, name)
-    if isinstance(number, int) and not -LARGEST <= number < 2 * LARGEST:
-        raise Refused(f"the rope parameter {name} is an integer of more than 64 bits")
-    return number
-
-
-def _positions(length: float) -> None:
-    if not 0 <= length < LARGEST:
-        raise Refused(f"a table of {length:.6g} rotary positions cannot be made")
-
-
 def _frequencies(rope: Rope) -> None:
-    _scalar(rope.base, "rope_theta")
+    scalar(rope.base, "rope_theta")
     _width(rope)
 
 
@@ -137,7 +114,7 @@ def _width(rope: Rope) -> None:
 
 def _default(rope: Rope) -> None:
     _frequencies(rope)
-    _positions(rope.max_position)
+    positions(rope.max_position)
 
 
 def _default_or_sections(rope: Rope) -> None:
@@ -159,7 +136,7 @@ def _sections(rope: Rope) -> None:
         return
     if not isinstance(sections, list):
         raise Refused(f"mrope_section must be a list, got {sections!r}")
-    total = sum(_number(section, "mrope_section") for section in sections)
+    total = sum(number(section, "mrope_section") for section in sections)
     if len(sections) != MROPE_AXES:
         raise Refused(f"mrope_section must have {MROPE_AXES} sections, got {sections}")
     stretched = total != rope.rotary_dim // 2
@@ -178,24 +155,24 @@ def _linear(rope: Rope) -> None:
     if not isinstance(factors, list) or not factors:
         raise Refused(f"a linear rope needs a factor with a decimal point, got {factors!r}")
     for factor in factors:
-        _positions(rope.max_position * _number(factor, "factor"))
+        positions(rope.max_position * number(factor, "factor"))
 
 
 def _dynamic(rope: Rope) -> None:
     # The stretched base is a float, whatever integer it is made of.
-    _number(rope.base, "rope_theta")
+    number(rope.base, "rope_theta")
     _width(rope)
     if rope.rotary_dim == 2:
         raise Refused("a dynamic rope divides by the rotary width less 2, which is 0")
     if rope.has("alpha"):
         alpha = rope.number("alpha", 1.0)
         _power(alpha, rope.rotary_dim / (rope.rotary_dim - 2))
-        _positions(rope.max_position)
+        positions(rope.max_position)
         return
     factor = rope.number("factor", 1.0)
     if rope.max_position == 0:
         raise Refused("a dynamic rope divides by max_position_embeddings, which is 0")
-    _positions(rope.max_position * factor)
+    positions(rope.max_position * factor)
 
 
 def _power(base: float, exponent: float) -> None:
@@ -214,7 +191,7 @@ def _yarn(rope: Rope) -> None:
             raise Refused(f"a multimodal rope of type yarn takes no {given[0]}")
         _sections(rope)
     elif None not in scales and factor > 1:
-        _ = [_number(scale, "mscale") for scale in scales]
+        _ = [number(scale, "mscale") for scale in scales]
     rope.number("attn_factor", 1)
     _yarn_table(rope, factor, bool(rope.get("truncate", True)))
 
@@ -240,7 +217,7 @@ def _yarn_table(rope: Rope, factor: float, truncate: bool) -> None:
     rope.scalar("extrapolation_factor", 1)
     if rope.rotary_dim % 2 and rope.rotary_dim > 3:
         raise Refused(f"a yarn rope needs an even rotary width, got {rope.rotary_dim}")
-    _positions(length * factor)
+    positions(length * factor)
 
 
 def _llama3(rope: Rope) -> None:
@@ -270,17 +247,17 @@ def _longrope(rope: Rope) -> None:
     for key in ("short_mscale", "long_mscale"):
         if rope.get(key) is not None:
             rope.scalar(key, 1.0)
-    _positions(original)
-    _positions(rope.max_position)
+    positions(original)
+    positions(rope.max_position)
 
 
 def _rescaled(rope: Rope, key: str) -> int:
     """How many frequencies are left after they are multiplied by a list of factors."""
     factors, width = rope.get(key), -(-rope.rotary_dim // 2)
     if not isinstance(factors, list):
-        _number(factors, key)
+        number(factors, key)
         return width
-    _ = [_number(factor, key) for factor in factors]
+    _ = [number(factor, key) for factor in factors]
     if len(factors) != width and 1 not in (len(factors), width):
         raise Refused(f"{key} has {len(factors)} factors for {width} frequencies")
     return width if len(factors) == 1 else len(factors)

@@ -12,6 +12,7 @@ from dflash_audit.engines.vllm.quantization.config import QuantConfig, Surroundi
 from dflash_audit.engines.vllm.quantization.settle import Settled, read_config, settle
 from dflash_audit.engines.vllm.target import target_facts
 from dflash_audit.engines.vllm.unserved import unserved
+from dflash_audit.engines.vllm.weight_files import loaded_tensors
 from dflash_audit.hf_config import decoder_part
 from dflash_audit.hf_config.config_object import Attributes
 from dflash_audit.hf_config.read import as_base_class_sees, as_transformers_sees
@@ -108,7 +109,7 @@ def _stages(progress: _Progress, checkpoint: Checkpoint, conditions: Conditions)
         draft.target.vocab_size,
         truthy(config.get("has_own_lm_head", False)),
     )
-    run.plan = load(drafted, run.tree, whole, checkpoint.to_load)
+    run.plan = load(drafted, run.tree, whole, loaded_tensors(checkpoint, run.model_class))
     run.refusal = next(iter(run.plan.refusals), None)
 
 

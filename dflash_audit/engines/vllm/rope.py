@@ -1,30 +1,44 @@
 """The rotary embedding of a draft: it holds no weights, but its constructor can refuse.
 
-Source: vLLM 0.33.0 `model_executor/layers/rotary_embedding/__init__.py` (`get_rope`).
+Source: vLLM 0.33.0 `model_executor/layers/rotary_embedding/__init__.py` (`get_rope`), and the classes that
+it builds, each of which computes its table of angles at once: what cannot be computed is refused.
 """
 
-from collections.abc import Mapping
-from typing import Any, Final
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
 
 from dflash_audit.engines.vllm.fields import Config
 from dflash_audit.refusal import Refused
+from dflash_audit.torch_numbers import number, positions, scalar
 
-REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
-    "default": (),
-    "proportional": (),
-    "llama3": ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"),
-    "linear": ("factor",),
-    "ntk": ("factor",),
-    "dynamic": (),
-    "yarn": ("factor", "original_max_position_embeddings"),
-    "deepseek_yarn": ("factor", "original_max_position_embeddings"),
-    "deepseek_llama_scaling": ("factor", "original_max_position_embeddings"),
-    "longrope": ("short_factor", "long_factor", "original_max_position_embeddings"),
-}
-"""Rope type -> the keys that it cannot do without."""
+DEFAULT_BASE: Final = 10000
+MULTIMODAL_FACTOR: Final = 4
+"""So many times the positions has the table of a multimodal embedding (`mrope_positions_factor`)."""
 
-MULTIMODAL: Final = ("default", "yarn")
-"""Types that take `mrope_section`."""
+
+class Rope(NamedTuple):
+    """What `get_rope` is asked for; `max_position` is None where nobody looked it up."""
+
+    parameters: Mapping[str, Any]
+    width: int
+    max_position: int | None
+    neox: bool
+
+    @property
+    def base(self) -> Any:
+        return self.parameters.get("rope_theta", DEFAULT_BASE)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return self.parameters.get(key, default)
+
+    def number(self, key: str, default: float | None = None) -> float:
+        """A parameter that the engine calculates with in Python."""
+        return number(self.get(key, default), key)
+
+    def scalar(self, key: str, default: float | None = None) -> float:
+        """A parameter by which the engine multiplies or divides a tensor."""
+        return scalar(self.get(key, default), key)
 
 
 MOST_POSITIONS: Final = 2**63 - 1
@@ -41,27 +55,34 @@ def check_rope(config: Config, head_dim: int) -> None:
         raise Refused(f"the rope parameters must be an object, got {parameters!r}")
     if any(isinstance(value, Mapping) for value in parameters.values()):
         raise Refused("the rope parameters are nested by layer type, which this draft's class does not read")
+    # The engine keeps its embeddings in a table by all of their parameters.
+    lists = [value for value in parameters.values() if isinstance(value, list)]
+    if any(isinstance(entry, list | Mapping) for entries in lists for entry in entries):
+        raise Refused("a rope parameter is neither a number nor a list of numbers")
     width = _width(parameters, head_dim)
     kind = parameters.get("rope_type", "default")
-    if kind not in REQUIRED:
+    if not isinstance(kind, str) or kind not in TYPES:
         raise Refused(f"unknown rope type {kind!r}")
-    missing = [key for key in REQUIRED[kind] if key not in parameters]
+    needs, check = TYPES[kind]
+    missing = [key for key in needs if key not in parameters]
     if missing:
         raise Refused(f"the rope type {kind} needs {missing[0]}")
-    if kind == "dynamic" and "alpha" not in parameters and "factor" not in parameters:
-        raise Refused("a dynamic rope needs alpha or factor")
-    _check_factors(kind, parameters, width)
-    sections = parameters.get("mrope_section") if kind in MULTIMODAL else None
-    if sections and (not isinstance(sections, list) or sum(sections) != width // 2):
-        raise Refused(f"mrope_section {sections} must add up to half the rotary width, {width // 2}")
+    longest = config.get("max_position_embeddings")
+    rope = Rope(
+        parameters,
+        width,
+        longest if isinstance(longest, int) else None,
+        config.get("is_neox_style", True) is not False,
+    )
+    check(rope)
 
 
 def _width(parameters: Mapping[str, Any], head_dim: int) -> int:
     """The rotary width: `rope_dim`, else a part of the head."""
     width = parameters.get("rope_dim")
     if width:
-        if not isinstance(width, int):
-            raise Refused(f"rope_dim must be an integer, got {width!r}")
+        if not isinstance(width, int) or width < 0:
+            raise Refused(f"rope_dim must be an integer above 0, got {width!r}")
         return int(width)
     factor = parameters.get("partial_rotary_factor", 1.0)
     if not isinstance(factor, int | float) or not 0.0 < factor <= 1.0:
@@ -69,14 +90,130 @@ def _width(parameters: Mapping[str, Any], head_dim: int) -> int:
     return int(head_dim * factor)
 
 
-def _check_factors(kind: str, parameters: Mapping[str, Any], width: int) -> None:
-    if kind == "linear" and not isinstance(parameters["factor"], float | list):
-        raise Refused(f"a linear rope needs a factor with a decimal point, got {parameters['factor']!r}")
-    if kind == "dynamic" and width == 2:
+def _table(rope: Rope, times: float = 1) -> None:
+    """The angles of the plain embedding, over so many times the positions."""
+    scalar(rope.base, "rope_theta")
+    if rope.max_position is not None:
+        positions(rope.max_position * times)
+
+
+def _default(rope: Rope) -> None:
+    _table(rope)
+    _sections(rope)
+
+
+def _sections(rope: Rope) -> None:
+    sections = rope.get("mrope_section")
+    if sections and (not isinstance(sections, list) or sum(sections) != rope.width // 2):
+        raise Refused(f"mrope_section {sections} must add up to half the rotary width, {rope.width // 2}")
+
+
+def _linear(rope: Rope) -> None:
+    factors = rope.get("factor")
+    factors = [factors] if isinstance(factors, float) else factors
+    # A factor that JSON writes without a point is taken for a list, which it is not.
+    if not isinstance(factors, list):
+        raise Refused(f"a linear rope needs a factor with a decimal point, got {factors!r}")
+    for factor in factors:
+        _table(rope, scalar(factor, "factor"))
+
+
+def _ntk(rope: Rope) -> None:
+    factor = rope.number("factor")
+    base = number(rope.base, "rope_theta")
+    scalar(base * factor if rope.get("mixed_b") is None else base, "rope_theta")
+
+
+def _dynamic(rope: Rope) -> None:
+    if "alpha" not in rope.parameters and "factor" not in rope.parameters:
+        raise Refused("a dynamic rope needs alpha or factor")
+    # The stretched base is a float, whatever integer it is made of.
+    number(rope.base, "rope_theta")
+    rope.number("alpha" if "alpha" in rope.parameters else "factor")
+    if rope.width == 2:
         raise Refused("a dynamic rope divides by the rotary width less 2, which is 0")
-    if kind != "longrope":
-        return
+
+
+def _yarn(rope: Rope) -> None:
+    factor = rope.scalar("factor")
+    if rope.get("attention_factor") is None and rope.get("mscale") and rope.get("mscale_all_dim"):
+        if factor > 1:
+            _ = [rope.number(key) for key in ("mscale", "mscale_all_dim")]
+    else:
+        rope.number("attention_factor", 1)
+    multimodal = "mrope_section" in rope.parameters
+    _yarn_table(rope, factor, bool(rope.get("truncate", True)), MULTIMODAL_FACTOR if multimodal else 1)
+    _sections(rope)
+
+
+def _deepseek_yarn(rope: Rope) -> None:
+    factor = rope.scalar("factor")
+    for key, default in (("mscale", 1), ("mscale_all_dim", 0)):
+        rope.number(key, default)
+    _yarn_table(rope, factor, truncate=True, times=1)
+
+
+def _yarn_table(rope: Rope, factor: float, truncate: bool, times: int) -> None:
+    base = scalar(rope.base, "rope_theta")
+    length = rope.number("original_max_position_embeddings") * times
+    for key, default in (("beta_fast", 32), ("beta_slow", 1)):
+        try:
+            bound = math.log(length / (rope.number(key, default) * 2 * math.pi)) / (2 * math.log(base))
+            if truncate:
+                math.floor(rope.width * bound)
+        except (ValueError, ZeroDivisionError, OverflowError) as error:
+            raise Refused(f"no {key} of a yarn rope can be found over {length} positions: {error}") from error
+    if rope.width % 2 and rope.width > 3:
+        raise Refused(f"a yarn rope needs an even rotary width, got {rope.width}")
+    positions(length * factor)
+
+
+def _llama3(rope: Rope) -> None:
+    _table(rope)
+    rope.scalar("factor")
+    low, high = rope.number("low_freq_factor"), rope.number("high_freq_factor")
+    rope.scalar("original_max_position_embeddings")
+    if low == 0 or high == 0:
+        raise Refused("the frequency factors of a llama3 rope must not be 0")
+    if low != high:
+        scalar(low, "low_freq_factor")
+        if isinstance(low, bool):
+            raise Refused("torch subtracts no boolean, which low_freq_factor is")
+
+
+def _longrope(rope: Rope) -> None:
+    if not rope.neox:
+        raise Refused("a longrope supports the neox style alone")
+    original = rope.number("original_max_position_embeddings")
+    longest = rope.max_position
+    if original == 0 or (longest is not None and longest > original > 0 and math.log(original) == 0):
+        raise Refused(f"original_max_position_embeddings {original} divides nothing")
+    for key in ("short_mscale", "long_mscale"):
+        if rope.get(key) is not None:
+            rope.scalar(key)
+    positions(original)
+    _table(rope)
+    frequencies = -(-rope.width // 2)
     for key in ("short_factor", "long_factor"):
-        factors = parameters[key]
-        if isinstance(factors, list) and len(factors) not in (1, -(-width // 2)):
-            raise Refused(f"{key} has {len(factors)} factors for {-(-width // 2)} frequencies")
+        factors = rope.get(key)
+        factors = factors if isinstance(factors, list) else [factors]
+        _ = [number(factor, key) for factor in factors]
+        if len(factors) not in (1, frequencies):
+            raise Refused(f"{key} has {len(factors)} factors for {frequencies} frequencies")
+
+
+TYPES: Final[Mapping[str, tuple[tuple[str, ...], Callable[[Rope], None]]]] = {
+    "default": ((), _default),
+    "proportional": ((), _table),
+    "llama3": (
+        ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"), _llama3,
+    ),
+    "linear": (("factor",), _linear),
+    "ntk": (("factor",), _ntk),
+    "dynamic": ((), _dynamic),
+    "yarn": (("factor", "original_max_position_embeddings"), _yarn),
+    "deepseek_yarn": (("factor", "original_max_position_embeddings"), _deepseek_yarn),
+    "deepseek_llama_scaling": (("factor", "original_max_position_embeddings"), _deepseek_yarn),
+    "longrope": (("short_factor", "long_factor", "original_max_position_embeddings"), _longrope),
+}  # fmt: skip
+"""Rope type -> the keys that it cannot do without, and what its class calculates."""

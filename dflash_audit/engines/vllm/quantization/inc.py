@@ -86,8 +86,8 @@ class Inc:
             return packed.gptq(layer, choice.bits, choice.group_size)
         if choice.bits != 4:
             raise Refused(f"unsupported num_bits = {choice.bits}, only 4")
-        if marlin and choice.sym is not True:
-            return packed.awq(layer, 4, choice.group_size, zero_point=True)
+        if marlin and not choice.sym:
+            return packed.awq_on_marlin(layer, 4, choice.group_size)
         return packed.awq(layer, 4, choice.group_size, zero_point=False)
 
     def _choice(self, name: str, quantized: bool) -> Choice:

@@ -12,7 +12,7 @@ from dflash_audit.sources.checkpoint import Tensor
 DENSE: Final = ("F16", "BF16", "F32")
 
 KNOWN: Final = frozenset(
-    "F64 F32 F16 BF16 I64 I32 I16 I8 U64 U32 U16 U8 BOOL C64 F8_E4M3 F8_E5M2 F8_E8M0".split()
+    "F64 F32 F16 BF16 I64 I32 I16 I8 U64 U32 U16 U8 BOOL C64 F8_E4M3 F8_E5M2 F8_E4M3FNUZ F8_E5M2FNUZ".split()
 )
 """Source: safetensors 0.8.0 `torch.py`, `_TYPES`, in which the engine looks each dtype up."""
 

@@ -118,9 +118,9 @@ class ModelOpt(_Excluding):
 
 @dataclass(frozen=True, slots=True)
 class ModelOptMixed(_Excluding):
-    """A `ModelOptMixedPrecisionConfig`; `layers`: rewritten module -> its algorithm."""
+    """A `ModelOptMixedPrecisionConfig`; `layers`: rewritten module -> its algorithm, None without one."""
 
-    layers: Mapping[str, str]
+    layers: Mapping[str, str | None]
     group_size: int
     kv_cache: bool
 
@@ -141,16 +141,23 @@ class ModelOptMixed(_Excluding):
     def _algorithm(self, prefix: str) -> str | None:
         """`_resolve_quant_algo`: the module's own, that of one inside it, or its shards'."""
         if prefix in self.layers:
-            return self.layers[prefix]
-        inside = next((said for name, said in self.layers.items() if name.startswith(f"{prefix}.")), None)
+            return self._said(prefix)
+        inside = next((name for name in self.layers if name.startswith(f"{prefix}.")), None)
         if inside is not None:
-            return inside
+            return self._said(inside)
         parent, _, last = prefix.rpartition(".")
         shards = [f"{parent}.{shard}" for shard in FUSED.get(last, ())]
-        found = {self.layers[shard] for shard in shards if shard in self.layers}
+        found = {self._said(shard) for shard in shards if shard in self.layers}
         if len(found) > 1:
             raise Refused(f"mixed quant_algo within fused layer {prefix}: {sorted(found)}")
         return found.pop() if found else None
+
+    def _said(self, name: str) -> str:
+        """The algorithm of an entry, which nobody misses before a layer asks for it."""
+        said = self.layers[name]
+        if said is None:
+            raise Refused(f"quantized_layers has no quant_algo for {name}")
+        return said
 
 
 def read_fp8(config: Mapping[str, Any], surroundings: Surroundings) -> QuantConfig:
@@ -205,7 +212,11 @@ def read_mixed(config: Mapping[str, Any], surroundings: Surroundings) -> QuantCo
     if group_size is None:
         sizes = [layers[n].get("group_size", 16) for n, said in algorithms.items() if said in FP4_ALGORITHMS]
         group_size = sizes[0] if sizes and sizes[0] is not None else 16
-    renamed = {new: said for name, said in algorithms.items() for new in _renamed(name, surroundings)}
+    renamed = {
+        new: said if "quant_algo" in layers[name] else None
+        for name, said in algorithms.items()
+        for new in _renamed(name, surroundings)
+    }
     return ModelOptMixed(excluded, surroundings, renamed, group_size, kv_cache)
 
 

@@ -50,15 +50,23 @@ def gptq(layer: Linear, bits: int, group_size: int) -> Scheme:
 
 
 def awq(layer: Linear, bits: int, group_size: int, zero_point: Any) -> Scheme:
-    """`AutoAWQMarlinLinearMethod`, or `AutoAWQLinearMethod` where Marlin does not take it."""
+    """`AutoAWQMarlinLinearMethod`, or `AutoAWQLinearMethod` where Marlin does not take it.
+
+    A `zero_point` of None stands for layouts with one and without (`query_marlin_supported_quant_types`).
+    """
     group = group_of(layer, group_size)
     columns, rows = layer.input_size_per_partition, layer.output_size_per_partition
     fits = group_size == -1 or group_size >= layer.input_size or columns % group_size == 0
-    if zero_point and bits == 4 and group_size in MARLIN_GROUPS and fits:
-        return _awq("AutoAWQMarlinLinearMethod", layer, bits, group)
+    if (zero_point is None or zero_point) and bits == 4 and group_size in MARLIN_GROUPS and fits:
+        return awq_on_marlin(layer, bits, group_size)
     if columns % group or rows % (32 // bits):
         raise Refused("the input or output size is not aligned with the quantized weight shape")
     return _awq("AutoAWQLinearMethod", layer, bits, group)
+
+
+def awq_on_marlin(layer: Linear, bits: int, group_size: int) -> Scheme:
+    """`AutoAWQMarlinLinearMethod`, which checks no sizes of its own."""
+    return _awq("AutoAWQMarlinLinearMethod", layer, bits, group_of(layer, group_size))
 
 
 def _awq(name: str, layer: Linear, bits: int, group: int) -> Scheme:

@@ -1,0 +1,56 @@
+"""The target that a draft is served beside, for vLLM, which makes no draft without one."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+HEADS, KV_HEADS = 4, 2
+"""Of each rank, so that any number of ranks can share the target."""
+
+
+def target_config(draft: Mapping[str, Any], own: Mapping[str, Any], ranks: int) -> dict[str, Any]:
+    """The config of a small Qwen3 that fits a draft of this config.json, and its ranks.
+
+    It has the draft's width and vocabulary, and as many layers as the draft says
+    that its target has; 128, 256 and 8 where it says nothing of use, which are the
+    numbers that the audit assumes. `own` are those of a case's target.json.
+    """
+    inner, layer = (table(draft, key) for key in ("dflash_config", "transformer_layer_config"))
+
+    def said(key: str, default: int) -> int:
+        value = draft.get(key, inner.get(key, layer.get(key)))
+        return value if isinstance(value, int) and value > 0 else default
+
+    return {
+        "architectures": ["Qwen3ForCausalLM"],
+        "model_type": "qwen3",
+        "hidden_size": said("hidden_size", 128),
+        "num_hidden_layers": said("num_target_layers", 8),
+        "vocab_size": said("vocab_size", 256),
+        "intermediate_size": 256,
+        "num_attention_heads": HEADS * ranks,
+        "num_key_value_heads": KV_HEADS * ranks,
+        "head_dim": 64,
+        "hidden_act": "silu",
+        "attention_bias": False,
+        "rms_norm_eps": 1e-6,
+        "max_position_embeddings": 4096,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 1e7},
+        "tie_word_embeddings": False,
+        "dtype": "bfloat16",
+        **own,
+    }
+
+
+def table(config: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """The object under a key, an empty one for anything else."""
+    value = config.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def write_target(folder: Path, config: Mapping[str, Any]) -> Path:
+    """Write the target's folder: its config is all that is looked at of it."""
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(config))
+    return folder
