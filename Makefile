@@ -15,8 +15,10 @@ TORCH ?= torch==2.13.0
 audit: $(VENV)/.audit
 	$(VENV)/bin/dflash-audit fixtures/seed-w8a16
 
+# By files, for what the tests of one set up is set up once then. WORKERS=0 runs them in one process.
+WORKERS ?= auto
 test: $(VENV)/.test
-	$(VENV)/bin/python -m pytest
+	$(VENV)/bin/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist loadfile
 
 # One thread: the drafts of the tests are small, and threads that wait for each other are what would take the time.
 test-warmup: $(VENV)-warmup/.test
