@@ -2,6 +2,12 @@
 
 from hypothesis import settings
 
+from dflash_audit import bounded_match
+
 # How long an example takes is a matter of the machine, and a busy one is no failure.
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
+
+# A pattern that has no end has none after one second of the CPU either: `hostile/test_patterns.py` holds the
+# program's own limit, as a process.
+bounded_match.MATCH_SECONDS = 1  # type: ignore[misc]
