@@ -54,7 +54,7 @@ bench-load: $(VENV)/.test
 # So many seconds for each target. atheris 3 has wheels for CPython 3.11 to 3.13 on Linux.
 FUZZ_SECONDS ?= 60
 fuzz: $(VENV)-fuzz/.test
-	for name in header index matcher checkpoint; do \
+	for name in header index matcher config draft checkpoint; do \
 	  PYTHONPATH=. $(VENV)-fuzz/bin/python -m fuzzing.run $$name $(FUZZ_SECONDS) || exit 1; done
 
 selfcheck:
