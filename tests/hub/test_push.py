@@ -567,7 +567,7 @@ def test_an_interrupt_says_whether_there_may_be_a_commit(
     def hold(path: str) -> None:
         if where in path:
             reached.set()
-            go_on.wait(20)
+            go_on.wait(90)
 
     hub.before_write = hold
     started = subprocess.Popen(
@@ -579,7 +579,7 @@ def test_an_interrupt_says_whether_there_may_be_a_commit(
     )
     assert reached.wait(30)
     started.send_signal(signal.SIGINT)
-    _, stderr = started.communicate(timeout=10)  # while the answer is still awaited
+    _, stderr = started.communicate(timeout=60)  # while the answer is still awaited
     go_on.set()
     assert (started.returncode, stderr.splitlines()[-1]) == (130, f"dflash-audit: interrupted: {told}")
     assert "Traceback" not in stderr
