@@ -24,6 +24,13 @@ def known(name: str, names: Iterable[str], what: str) -> str:
     raise WrongUsage(f"{name} is no {what}.{meant} Known: {', '.join(names)}.")
 
 
+def given(text: str) -> str:
+    """A text as given; raises WrongUsage for an empty one, such as of a variable that is not set."""
+    if not text.strip():
+        raise WrongUsage("it is empty: leave it out instead")
+    return text
+
+
 def deciding(names: Iterable[str]) -> frozenset[str]:
     """The engines that are named, with "all" for every profile."""
     asked = {*names}

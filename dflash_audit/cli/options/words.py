@@ -26,10 +26,4 @@ def told(read: Callable[P, T]) -> Callable[P, T]:
 
 
 known = told(usage.known)
-
-
-def given(text: str) -> str:
-    """Any text but an empty one, such as of a variable that is not set."""
-    if not text.strip():
-        raise typer.BadParameter("it is empty: leave the option out instead")
-    return text
+given = told(usage.given)
