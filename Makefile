@@ -18,8 +18,10 @@ TORCH ?= torch==2.13.0
 audit: $(VENV)/.audit
 	$(VENV)/bin/dflash-audit fixtures/seed-w8a16
 
+# By files, for what the tests of one set up is set up once then. WORKERS=0 runs them in one process.
+WORKERS ?= auto
 test: $(VENV)/.test
-	$(VENV)/bin/python -m pytest
+	$(VENV)/bin/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist loadfile
 
 # One thread: the drafts of the tests are small, and threads that wait for each other are what would take the time.
 test-warmup: $(VENV)-warmup/.test
@@ -55,7 +57,7 @@ bench-load: $(VENV)/.test
 # So many seconds for each target. atheris 3 has wheels for CPython 3.11 to 3.13 on Linux.
 FUZZ_SECONDS ?= 60
 fuzz: $(VENV)-fuzz/.test
-	for name in header index matcher checkpoint; do \
+	for name in header index matcher config draft checkpoint; do \
 	  PYTHONPATH=. $(VENV)-fuzz/bin/python -m fuzzing.run $$name $(FUZZ_SECONDS) || exit 1; done
 
 selfcheck:

@@ -115,6 +115,11 @@ def with_target(request: Request) -> Conditions:
         return replace(conditions, target=read_target(request.target))
 
 
+def target_read(request: Request) -> Request:
+    """The request with its target read, for several audits that share it; raises `Unreadable`."""
+    return request._replace(target=None, conditions=with_target(request))
+
+
 def _sign_of_life(source: str) -> AbstractContextManager[None]:
     """A line while a repo takes long to read."""
     return nullcontext() if find_repo(source) is None else waiting(f"Reading {source} ...")

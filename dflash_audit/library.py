@@ -15,7 +15,7 @@ from dflash_audit.gate import words
 from dflash_audit.gate.controls import Controls
 from dflash_audit.gate.waive import waive
 from dflash_audit.report import Report
-from dflash_audit.usage import WrongUsage, deciding, installed_version, known, one_rank
+from dflash_audit.usage import WrongUsage, deciding, given, installed_version, known, one_rank
 from dflash_audit.warmup.options import Options
 
 AnyPath = str | os.PathLike[str]
@@ -67,7 +67,8 @@ def audit(
         None if attention_backend is None else usage.attention_backend(attention_backend),
     )
     beside = None if target is None else _source(target)
-    request = Request(_source(source), gating, conditions, controls.fail_on, revision, beside, warmup, sizes)
+    of = None if revision is None else given(revision)
+    request = Request(_source(source), gating, conditions, controls.fail_on, of, beside, warmup, sizes)
     return waive(audit_request(request), controls)
 
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 PASSED: Final = 0
 FOUND: Final = 1
 UNREADABLE: Final = 3
+INTERRUPTED: Final = 130
+"""The exit code after Ctrl-C, as a shell has it; no report's."""
 
 
 @dataclass(frozen=True, slots=True)

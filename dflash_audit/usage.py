@@ -39,6 +39,13 @@ def attention_backend(name: str) -> str:
     return known(name, DRAFT_ATTENTION_BACKENDS, "draft attention backend of a server")
 
 
+def given(text: str) -> str:
+    """A text as given; raises WrongUsage for an empty one, such as of a variable that is not set."""
+    if not text.strip():
+        raise WrongUsage("it is empty: leave it out instead")
+    return text
+
+
 def deciding(names: Iterable[str]) -> frozenset[str]:
     """The engines that are named, with "all" for every profile."""
     asked = {*names}

@@ -9,7 +9,14 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Final
 
-TARGETS: Final[Mapping[str, int]] = {"header": 4096, "index": 2048, "checkpoint": 256, "matcher": 256}
+TARGETS: Final[Mapping[str, int]] = {
+    "header": 4096,
+    "index": 2048,
+    "matcher": 256,
+    "config": 256,
+    "draft": 256,
+    "checkpoint": 256,
+}
 """Target, which is a file of this package -> the most bytes of an input."""
 
 

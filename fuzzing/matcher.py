@@ -8,7 +8,6 @@ its end, and be told to match where `re` says so.
 import re
 from collections.abc import Iterable
 from typing import Any, Final, get_args
-from unittest.mock import patch
 
 from dflash_audit import bounded_match
 from dflash_audit.match import regex
@@ -17,6 +16,7 @@ from dflash_audit.quantization.config import Surroundings
 from dflash_audit.refusal import Endless, NotModelled, Refused
 from dflash_audit.tree import FUSED, Linear
 from fuzzing.draw import Draw
+from fuzzing.endless import endless_at_once
 
 NAMES: Final = ("qkv_proj", "layers.0.self_attn.qkv_proj", "fc", "", "layers.1.mlp.gate_up_proj", "o_proj")
 ENTRIES: Final = (
@@ -83,24 +83,13 @@ LISTS: Final = ("ignore", "ignored_layers", "modules_to_not_convert", "exclude_m
 LAYER: Final = Linear("QKVParallelLinear", "qkv_proj", 64, (64, 32, 32), 64, (64, 32, 32))
 
 
-class _AtOnce:
-    """In place of the process: every pattern that would be given to it is endless."""
-
-    def ask(self, pattern: str, name: str, how: bounded_match.How) -> None:
-        return None
-
-    def close(self) -> None:
-        pass
-
-
 def check(data: bytes) -> None:
     """Every list is taken or refused; a match that is tried here ends, and means what `re` means."""
     draw = Draw(data)
     method = draw.one_of([*METHODS])
     name = draw.one_of(NAMES) or draw.text()
     entries = [_entry(draw) for _ in range(1 + draw.number() % 4)]
-    # The process takes 20 ms to start.
-    with patch.object(bounded_match, "_Child", _AtOnce), bounded_match.own_budget():
+    with endless_at_once():
         for entry in entries:
             if isinstance(entry, str):
                 _same_as_re(entry.removeprefix("re:"), name)

@@ -4,6 +4,8 @@
 
 New inputs that reach new code go into FOLDER (a temporary one by default), beside those of the corpus that
 is checked in. An input that crashes, takes 20 seconds or 2 GiB is written into the working directory.
+With the options `-merge=1 FEWER` nothing is run for a time: the fewest inputs of both folders that reach as
+much go into the folder FEWER.
 """
 
 import sys
@@ -33,7 +35,8 @@ def main() -> None:
         "-timeout=20",
         "-rss_limit_mb=2048",
     ]
-    atheris.Setup([sys.argv[0], *options, "-print_final_stats=1", *rest, folder, str(CORPUS / name)], check)
+    itself = f"{sys.executable} -m fuzzing.run {name} {seconds}"  # which `-merge=1` starts through a shell
+    atheris.Setup([itself, *options, "-print_final_stats=1", *rest, folder, str(CORPUS / name)], check)
     atheris.Fuzz()
 
 

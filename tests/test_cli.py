@@ -112,7 +112,7 @@ def test_all_and_a_live_engine_are_both(command: str, tmp_path: Path) -> None:
     assert "sglang@installed builds one rank alone" in " ".join(done.stderr.split())
 
 
-@pytest.mark.parametrize("words", [[], ["--no-such-option"], ["a", "b"]])
+@pytest.mark.parametrize("words", [[], ["--no-such-option"], ["a", "b"], ["org/a", "--revision", ""]])
 def test_a_wrong_command_line_is_a_usage_error(words: list[str]) -> None:
     assert run(*words).returncode == 2
 

@@ -174,6 +174,23 @@ def test_the_conditions_are_both_sides(tmp_path: Path) -> None:
     assert "fp8" in said.stdout
 
 
+def test_the_target_is_both_sides(tmp_path: Path) -> None:
+    (tmp_path / "target").mkdir()
+    config = {"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "num_hidden_layers": 2}
+    (tmp_path / "target" / "config.json").write_text(json.dumps(config))
+    alone, beside = diff(DENSE, DENSE), diff(DENSE, DENSE, "--target", tmp_path / "target")
+    for said, verdict in ((alone, "pass"), (beside, "fail")):
+        found = engine(said, "sglang-next")
+        assert (found["a"]["verdict"], found["b"]["verdict"]) == (verdict, verdict)
+        assert said["same"]
+
+
+def test_a_target_that_is_not_there(tmp_path: Path) -> None:
+    done = run("diff", str(DENSE), str(DENSE), "--target", str(tmp_path / "none"))
+    assert (done.returncode, done.stdout) == (3, "")
+    assert len(done.stderr.splitlines()) == 1
+
+
 def test_two_revisions_of_a_repo(tmp_path: Path) -> None:
     with serve(FakeHub()) as hub:
         repo = hub.repo("org/draft", single(tmp_path))

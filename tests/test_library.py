@@ -114,6 +114,7 @@ def test_a_path_is_never_a_repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         ({"tp": [True]}, "tp is True"),
         ({"tp": [1, 2], "engines": "sglang-next", "warmup": Options()}, "one rank"),
         ({"warmup": Options(), "tp": 2}, "one rank"),
+        ({"revision": ""}, "it is empty"),
     ],
 )
 def test_what_is_asked_wrongly_is_raised_before_anything_is_read(

@@ -26,7 +26,7 @@ COMMANDS = (
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
-@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("words", (*COMMANDS, ("--help",), ("sweep", "--help")), ids=" ".join)
 def test_full_is_a_line_and_exit_code_3(words: tuple[str, ...]) -> None:
     with FULL.open("w") as full:
         done = subprocess.run(

@@ -46,7 +46,7 @@ def command(
 
     outputs = output.outputs(formats or [], file, as_json)
     output.own_file(write_baseline, outputs)
-    controls = gate.controls(source, fail_on, select, ignore, baseline, strict)
+    controls = gate.controls(source, fail_on, select, ignore, baseline, strict, write_baseline)
     sizes = (tp or audited.RankSizes()).sizes
     gating, conditions = audited.asked(engine, sizes, gpu, quantization, attention_backend, warmup)
     warm = warm_up.warm_up_options(

@@ -17,16 +17,26 @@ def command(
     tp: audited.Ranks = 1,
     gpu: audited.Card = DEFAULT_CARD,
     attention_backend: audited.AttentionBackend = None,
+    target: audited.Target = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as one JSON object.")] = False,
 ) -> None:
     """Compare two checkpoints: exit 0 where the engines do the same with both, 1 where not."""
-    from dflash_audit.auditing import Request, audit
+
+    from dflash_audit.auditing import Request, audit, target_read
     from dflash_audit.difference import difference
+    from dflash_audit.errors import Unreadable
     from dflash_audit.formats.diff import json as diff_json
     from dflash_audit.formats.diff import text as diff_text
+    from dflash_audit.report import Report
+    from dflash_audit.sources.source import origin
 
     engines, conditions = audited.asked(engine or ["all"], [tp], gpu, quantization, attention_backend)
-    reports = [audit(Request(source, engines, conditions)) for source in (a, b)]
+    try:
+        # Read once, for both.
+        request = target_read(Request("", engines, conditions, target=target))
+        reports = [audit(request._replace(source=source)) for source in (a, b)]
+    except Unreadable as error:
+        reports = [Report(origin(source, None), error=error) for source in (a, b)]
     found = difference(reports[0], reports[1], engines)
     if as_json:
         write_out(diff_json.render(found))

@@ -18,7 +18,7 @@ def command(
     ] = False,
     engine: audited.EnginesThatGate = None,
     quantization: audited.Quantization = None,
-    tp: audited.Ranks = 1,
+    tp: audited.Sizes = None,
     gpu: audited.Card = DEFAULT_CARD,
     attention_backend: audited.AttentionBackend = None,
     target: audited.Target = None,
@@ -43,8 +43,9 @@ def command(
     meant = parse_repo(repo)
     assert meant is not None
     controls = gate.controls(f"{SCHEME}{repo}", fail_on, select, ignore, baseline, strict)
-    gating, conditions = audited.asked(engine, [tp], gpu, quantization, attention_backend)
-    request = Request(repo, gating, conditions, controls.fail_on, target=target)
+    sizes = (tp or audited.RankSizes()).sizes
+    gating, conditions = audited.asked(engine, sizes, gpu, quantization, attention_backend)
+    request = Request(repo, gating, conditions, controls.fail_on, target=target, ranks=sizes)
     done = review(meant, number, request, lambda report: gated(report, controls))
     if comment:
         done = with_comment(done, pr_markdown.render(done))

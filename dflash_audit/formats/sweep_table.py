@@ -11,23 +11,32 @@ from dflash_audit.formats.console import Part, written
 from dflash_audit.formats.screen import Screen
 from dflash_audit.formats.text import VERDICT_COLORS
 from dflash_audit.report import FOUND, PASSED, UNREADABLE
-from dflash_audit.sweeping.row import Row, worst
+from dflash_audit.sweeping.row import Row
 from dflash_audit.verdict import Verdict
 
+UNJUDGED: Final = "not judged"
 ENDS: Final = {PASSED: "passed", FOUND: "failed", UNREADABLE: "not read"}
+"""How an audit ended; one that no deciding engine judged passed nothing, whatever its exit code."""
+
 VERDICTS: Final[tuple[Verdict, ...]] = ("pass", "warn", "fail", "skipped")
 
 
-def render(rows: Sequence[Row], screen: Screen, most: int | None = None) -> str:
+def render(rows: Sequence[Row], exit_code: int, screen: Screen, most: int | None = None) -> str:
     """All rows in their order; where there are more than `most`, so many of those that did not pass."""
     shown = [*rows]
     if most is not None and len(rows) > most:
-        shown = [row for row in rows if row.exit_code != PASSED][:most]
+        shown = [row for row in rows if _end(row) != ENDS[PASSED]][:most]
     parts: list[Part] = [_table(shown), Text()] if shown else []
     if len(shown) < len(rows):
         parts.append(Text(f"{len(rows) - len(shown):,} more; --format table shows all", style="dim"))
-    parts += [Text(line) for line in _counts(rows)]
+    parts += [Text(line) for line in (*_counts(rows), f"exit code {exit_code}")]
     return written(parts, screen)
+
+
+def _end(row: Row) -> str:
+    if row.exit_code == PASSED and not row.judged:
+        return UNJUDGED
+    return ENDS.get(row.exit_code, str(row.exit_code))
 
 
 def _engines(rows: Sequence[Row]) -> list[str]:
@@ -45,10 +54,7 @@ def _table(rows: Sequence[Row]) -> Table:
     for row in rows:
         verdicts = [row.verdicts.get(engine, "-") for engine in engines]
         table.add_row(
-            Text(
-                ENDS.get(row.exit_code, str(row.exit_code)),
-                style="" if row.exit_code == PASSED else "bold red",
-            ),
+            Text(_end(row), style="" if row.exit_code == PASSED else "bold red"),
             Text(clean(row.name)),
             *(Text(verdict, style=VERDICT_COLORS.get(cast(Verdict, verdict), "")) for verdict in verdicts),
             Text(clean(row.cause.removeprefix(f"{row.key.id}: "))),
@@ -57,12 +63,13 @@ def _table(rows: Sequence[Row]) -> Table:
 
 
 def _counts(rows: Sequence[Row]) -> list[str]:
-    ends = [row.exit_code for row in rows]
-    told = ", ".join(f"{ends.count(code):,} {word}" for code, word in ENDS.items())
+    ends = [_end(row) for row in rows]
+    words = [*ENDS.values(), *([UNJUDGED] if UNJUDGED in ends else [])]
+    told = ", ".join(f"{ends.count(word):,} {word}" for word in words)
     lines = [f"{len(rows):,} source{'' if len(rows) == 1 else 's'}: {told}"]
     for engine in _engines(rows):
         verdicts = [row.verdicts.get(engine) for row in rows]
         counted = ", ".join(f"{verdicts.count(v):,} {v}" for v in VERDICTS if v in verdicts)
         counts = any(engine in row.gating for row in rows)
         lines.append(f"{engine}: {counted}{'' if counts else ' (does not count)'}")
-    return [*lines, f"exit code {worst(rows)}"]
+    return lines

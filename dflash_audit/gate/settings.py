@@ -13,6 +13,9 @@ OWN: Final = ".dflash-audit.toml"
 SHARED: Final = "pyproject.toml"
 NAME: Final = "dflash-audit"
 
+NEAR: Final = b"dflash"
+"""What a pyproject.toml has that might mean these settings, in whatever spelling."""
+
 KEYS: Final[Mapping[str, type]] = {
     "fail-on": str,
     "select": list,
@@ -40,7 +43,7 @@ def find() -> tuple[str, bytes] | None:
             continue
         except OSError as error:
             raise Unusable(file, f"cannot be read: {error.strerror or error}") from None
-        if file == OWN or NAME.encode() in text:
+        if file == OWN or NEAR in text.lower():
             return file, text
     return None
 
@@ -75,7 +78,9 @@ def parse(file: str, text: bytes) -> dict[str, Any]:
         raise Unusable(file, f"is no TOML: {error}") from None
     if file == SHARED:
         tool = document.get("tool", {})
-        document = tool.get(NAME, {}) if isinstance(tool, dict) else {}
+        tool = tool if isinstance(tool, dict) else {}
+        _refuse_misspelt(file, tool)
+        document = tool.get(NAME, {})
     if not isinstance(document, dict):
         raise Unusable(file, f"tool.{NAME} is no table")
     for key, value in document.items():
@@ -85,6 +90,13 @@ def parse(file: str, text: bytes) -> dict[str, Any]:
             words = {str: "a string", bool: "true or false", list: "a list of strings, not empty"}
             raise Unusable(file, f"{key} is not {words[kind]}")
     return document
+
+
+def _refuse_misspelt(file: str, tool: Mapping[str, Any]) -> None:
+    """A table under another spelling of the name, which would be settings that count for nothing."""
+    for name in tool:
+        if name != NAME and name.lower().replace("_", "-") == NAME:
+            raise Unusable(file, f"tool.{name} is not read: the table is [tool.{NAME}]")
 
 
 def meant(file: str, text: bytes) -> bool:

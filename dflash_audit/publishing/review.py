@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from dflash_audit.auditing import Request, audit, with_target
+from dflash_audit.auditing import Request, audit, target_read
 from dflash_audit.errors import Unreadable
 from dflash_audit.publishing.before_after import Comparison, compare
 from dflash_audit.report import UNREADABLE, Report
@@ -60,7 +60,7 @@ def review(repo: Repo, number: int, request: Request, gate: Callable[[Report], R
     source = f"{SCHEME}{repo.name}"  # a repo, whatever is here under that name
     try:
         # Read once, for both sides: what is wrong with it is the fault of neither.
-        request = request._replace(target=None, conditions=with_target(request))
+        request = target_read(request)
     except Unreadable as error:
         return Review(repo, number, pull_request, error=error)
     before = gate(audit(request._replace(source=source, revision=pull_request.base)))

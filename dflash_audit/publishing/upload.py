@@ -32,6 +32,9 @@ from dflash_audit.sources.hub import PROGRAM
 HELD: Final = 10 * 2**20
 """Files of fewer bytes are read into memory at once: only those does the Hub take within a commit."""
 
+IN_DOUBT: Final = "the commit may have been made: look there before you push again"
+"""Of one that was asked for and not answered."""
+
 TIMEOUT: Final = 30.0
 """Seconds for the Hub to say what a repo holds."""
 
@@ -81,7 +84,7 @@ def upload(
 
     What is missing there, the repo or the branch, is made first. Raises `Unreadable`: no-token,
     changed, left-out, unreadable-file, and what `explained` does. Then nothing was committed,
-    unless the reason says that it may have been.
+    unless the reason says that it may have been; so does a KeyboardInterrupt's text.
     """
     with _quiet(tell):
         with explained(destination.name):
@@ -161,8 +164,9 @@ def _commit(
     except Unreadable as error:
         if not leaves_open(error):
             raise
-        told = f"{error.reason}; the commit may have been made: look there before you push again"
-        raise Unreadable(error.kind, destination.name, told) from None
+        raise Unreadable(error.kind, destination.name, f"{error.reason}; {IN_DOUBT}") from None
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"{destination.name}: {IN_DOUBT}") from None
 
 
 def _unchanged(before: Contents) -> None:

@@ -31,8 +31,8 @@ class Row:
     """One repo or folder: an engine's verdict each, the exit code of its audit, what made it so.
 
     `id` is the source's as it was written, `gating` are the engines that decide, `conditions` what
-    the audit went by, as the report says it, `error` is the kind of the report's error, None without
-    one.
+    the audit went by, as the report says it, with the name of the target, `error` is the kind of the
+    report's error, None without one.
     """
 
     key: Key
@@ -48,6 +48,11 @@ class Row:
     def name(self) -> str:
         return self.id if self.key.revision is None else f"{self.id}@{self.key.revision}"
 
+    @property
+    def judged(self) -> bool:
+        """Whether an engine that decides gave a verdict."""
+        return any(self.verdicts[engine] != "skipped" for engine in self.gating)
+
 
 def row(report: Mapping[str, Any]) -> Row:
     """Of a report as `json_report.document` makes it; KeyError or TypeError where it is none."""
@@ -58,11 +63,20 @@ def row(report: Mapping[str, Any]) -> Row:
         source["id"],
         {engine["name"]: engine["verdict"] for engine in report["engines"]},
         gating,
-        report["conditions"],
+        {**report["conditions"], "target": _target(report["target"])},
         report["summary"]["exit_code"],
         (error["message"] if error else _cause(report, gating))[:LONGEST],
         error["kind"] if error else None,
     )
+
+
+def target_named(id: str, revision: str | None) -> str:
+    """A target as it is told from another one."""
+    return id if revision is None else f"{id}@{revision}"
+
+
+def _target(target: Mapping[str, Any] | None) -> str | None:
+    return None if target is None else target_named(target["id"], target["revision"])
 
 
 def _cause(report: Mapping[str, Any], gating: frozenset[str]) -> str:

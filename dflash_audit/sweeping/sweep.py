@@ -5,16 +5,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from dflash_audit.errors import Unreadable
-from dflash_audit.report import UNREADABLE, Report
+from dflash_audit.report import INTERRUPTED, UNREADABLE, Report
 from dflash_audit.sources.source import origin
 from dflash_audit.sources.traffic import TRAFFIC
 from dflash_audit.sweeping.each import each
 from dflash_audit.sweeping.lines import Lines
 from dflash_audit.sweeping.progress import progress
 from dflash_audit.sweeping.row import Key, Row, key_of, worst
-
-INTERRUPTED: Final = 130
-"""The exit code after Ctrl-C, as a shell has it."""
 
 PATIENCE: Final = 600.0
 """Most seconds that the Hub may make a sweep wait: its limits are counted over five minutes."""

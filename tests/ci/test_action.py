@@ -117,6 +117,33 @@ def test_the_inputs(inputs: dict[str, str], code: int, runner: Path, workspace: 
     assert (done.code, done.output) == (code, f"exit-code={code}\n"), done.log
 
 
+@pytest.mark.parametrize(
+    ("inputs", "told"),
+    [
+        ({"engines": "sglang-nxt"}, "Error: Invalid value for '--engine': sglang-nxt is no engine."),
+        (
+            {"fail_on": "100%0A::warning::x"},
+            "Error: Invalid value for '--fail-on': 100%250a::warning::x is no",
+        ),
+        ({"args": "--no-such-option"}, "Error: No such option: --no-such-option"),
+        ({"baseline": "none.json"}, "none.json: cannot be read"),
+    ],
+)
+def test_wrong_inputs_are_annotated_once(
+    inputs: dict[str, str], told: str, runner: Path, workspace: Path
+) -> None:
+    done = step(AUDIT, workspace, runner, source="drafts/good", **inputs)
+    (line,) = [line for line in done.log.splitlines() if line.startswith("::")]
+    assert line.startswith("::error title=dflash-audit::Error: ")
+    assert told in line
+    assert done.code == 2
+
+
+def test_what_cannot_be_read_is_annotated_once(runner: Path, workspace: Path) -> None:
+    done = step(AUDIT, workspace, runner, source="drafts/none")
+    assert (done.code, len(re.findall("^::error", done.log, re.MULTILINE))) == (3, 1)
+
+
 def test_a_baseline(runner: Path, workspace: Path) -> None:
     written = step(AUDIT, workspace, runner, source="drafts/bad", args="--write-baseline=known.json")
     assert written.code == 0

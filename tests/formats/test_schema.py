@@ -53,6 +53,8 @@ def reached(value: Any, path: tuple[Any, ...]) -> Any:
 def full() -> list[dict[str, Any]]:
     """Documents in which every object of the contract is there at least once."""
     found = [document(audited()), document(unreadable())]
+    for engine in found[0]["engines"]:
+        engine |= {"parameters": engine["parameters"][:2], "tensors": engine["tensors"][:2]}
     died = json.loads((WARMUPS[0] / "warmup.json").read_text())
     whole = copy.deepcopy(found[0])
     death = {"kind": "assert", "stage": "fc", "detail": "a < b", "by_draft": True}

@@ -11,8 +11,8 @@ import pytest
 from fuzzing import TARGETS, target
 
 CORPUS = Path(__file__).parents[2] / "fuzzing" / "corpus"
-EDITED = {"header": 2000, "index": 1000, "matcher": 300, "checkpoint": 60}
-"""Target -> how many inputs are made of those in its corpus; a checkpoint's takes a hundredth of a second."""
+EDITED = {"header": 2000, "index": 1000, "matcher": 300, "config": 500, "draft": 300, "checkpoint": 100}
+"""Target -> how many inputs are made of those in its corpus; a checkpoint takes some milliseconds."""
 
 
 @pytest.mark.parametrize("name", TARGETS)

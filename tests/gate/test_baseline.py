@@ -105,6 +105,19 @@ def test_a_baseline_is_brought_up_to_date(draft: Path) -> None:
     assert audited(draft, "--baseline", "known.json")["summary"]["errors"] == 1
 
 
+@pytest.mark.parametrize("before", [None, "{}", '{"dflash_audit_baseline": 99, "findings": []}'])
+def test_the_baseline_of_the_settings_is_written_whatever_is_there(before: str | None, draft: Path) -> None:
+    folder = draft.parent
+    (folder / ".dflash-audit.toml").write_text('baseline = "known.json"\n')
+    if before is not None:
+        (folder / "known.json").write_text(before)
+    words = (draft.name, *RELEASE)
+    assert run(*words, cwd=folder).returncode == 2
+    assert run(*words, "--write-baseline", "./other.json", cwd=folder).returncode == 2
+    assert run(*words, "--write-baseline", "./known.json", cwd=folder).returncode == 0
+    assert run(*words, cwd=folder).returncode == 0
+
+
 def test_sarif_suppresses_what_is_known_and_text_marks_it(draft: Path) -> None:
     audited(draft, "--write-baseline", "known.json")
     words = (draft.name, *RELEASE, "--baseline", "known.json")

@@ -54,6 +54,16 @@ def test_a_pyproject_of_others_says_nothing(tmp_path: Path) -> None:
         assert gate(tmp_path).returncode == 1
 
 
+@pytest.mark.parametrize("name", ["dflash_audit", "DFlash-Audit"])
+def test_a_table_under_another_spelling_is_told_and_not_passed_over(name: str, tmp_path: Path) -> None:
+    table = f"[tool.{name}]\n{NEVER}"
+    for text in (table, f"[tool.dflash-audit]\n{NEVER}{table}"):
+        (tmp_path / "pyproject.toml").write_text(text)
+        done = gate(tmp_path)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert f"tool.{name} is not read: the table is [tool.dflash-audit]" in " ".join(done.stderr.split())
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [

@@ -265,6 +265,21 @@ def test_a_side_that_is_not_seen_is_told_nowhere_else(hub: FakeHub, tmp_path: Pa
     assert (document["comparison"], document["error"]["kind"]) == (None, "no-access")
 
 
+def test_several_sizes_decide_together(hub: FakeHub, tmp_path: Path) -> None:
+    files = single(tmp_path)
+    hub.repo(NAME, files).pull_request(files)
+    document = said(pr(hub, tmp_path, NAME, "1", "--tp", "1,2,64", "--json"))
+    for side in ("before", "after"):
+        (engine,) = (engine for engine in document[side]["engines"] if engine["gating"])
+        assert [(each["tp"], each["verdict"]) for each in engine["verdicts"]][:2] == [
+            (1, "pass"),
+            (2, "pass"),
+        ]
+        assert engine["verdicts"][2]["verdict"] == "fail"
+    assert document["exit_code"] == 1
+    assert changes(document)["sglang-next"] == "same"
+
+
 def test_a_target_that_is_called_like_the_draft_is_none_of_it(hub: FakeHub, tmp_path: Path) -> None:
     hub.repo(NAME, single(tmp_path)).pull_request(single(tmp_path))
     hub.repo(f"{NAME}-base", {"config.json": b"{"})

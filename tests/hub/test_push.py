@@ -4,8 +4,10 @@ import hashlib
 import importlib.util
 import json
 import os
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -544,6 +546,59 @@ def test_a_folder_that_comes_to_be_in_its_audit(hub: FakeHub, draft: Path) -> No
         f"dflash-audit: {draft}: there was no such folder before its audit\n"
         "dflash-audit: nothing was uploaded\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("where", "told"),
+    [
+        ("/api/repos/create", "nothing was committed"),
+        ("/preupload/", "nothing was committed"),
+        (
+            "/commit/",
+            "org/draft: the commit may have been made: look there before you push again",
+        ),
+    ],
+)
+def test_an_interrupt_says_whether_there_may_be_a_commit(
+    where: str, told: str, hub: FakeHub, draft: Path
+) -> None:
+    reached, go_on = threading.Event(), threading.Event()
+
+    def hold(path: str) -> None:
+        if where in path:
+            reached.set()
+            go_on.wait(90)
+
+    hub.before_write = hold
+    started = subprocess.Popen(
+        [sys.executable, "-m", "dflash_audit", "push", str(draft), NAME],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "HF_ENDPOINT": hub.url, "HF_TOKEN": "hf_right", "HF_HUB_DISABLE_XET": "1"},
+    )
+    assert reached.wait(30)
+    started.send_signal(signal.SIGINT)
+    _, stderr = started.communicate(timeout=60)  # while the answer is still awaited
+    go_on.set()
+    assert (started.returncode, stderr.splitlines()[-1]) == (130, f"dflash-audit: interrupted: {told}")
+    assert "Traceback" not in stderr
+
+
+@pytest.mark.parametrize("words", [("--revision", ""), ("--revision=", "--dry-run"), ("--revision", " ")])
+def test_an_empty_revision_is_not_the_default_branch(
+    words: tuple[str, ...], hub: FakeHub, draft: Path
+) -> None:
+    done = push(hub, draft, NAME, *words)
+    assert (done.returncode, done.stdout, hub.log) == (2, "", [])
+    assert "it is empty" in done.stderr
+
+
+def test_every_size_must_pass(hub: FakeHub, draft: Path) -> None:
+    heads = json.loads((draft / "config.json").read_text())["num_attention_heads"]
+    done = push(hub, draft, NAME, "--tp", f"1,{2 * heads}")
+    assert (done.returncode, hub.log, last_line(done)) == (1, [], "dflash-audit: nothing was uploaded")
+    assert push(hub, draft, NAME, "--tp", "1,2").returncode == 0
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")

@@ -470,11 +470,57 @@ def test_an_interrupt_keeps_what_was_done(hub: FakeHub, tmp_path: Path) -> None:
     assert (started.returncode, stdout) == (130, "")
     assert 3 <= len(kept) < 60
     assert f"dflash-audit: interrupted, with {60 - len(kept)} of 60 left" in stderr
+    assert "exit code 130" in stderr
+    assert "exit code 0" not in stderr
     assert "Traceback" not in stderr
     hub.delay = 0
     done = sweep(hub, tmp_path, *hub.repos, "-o", str(out), "--resume")
     assert done.returncode == 0
     assert reports(out.read_text()).keys() == set(hub.repos)
+
+
+def test_a_draft_that_no_deciding_engine_judged_has_not_passed(tmp_path: Path) -> None:
+    shutil.copytree(SEED, tmp_path / "draft")
+    config = json.loads((tmp_path / "draft" / "config.json").read_text())
+    config["architectures"] = ["Lfm2DSparkDraftModel"]
+    (tmp_path / "draft" / "config.json").write_text(json.dumps(config))
+    done = sweep(None, tmp_path, "draft", str(SEED), "--format", "table")
+    first, second = done.stdout.splitlines()[1:3]
+    assert (first[:11].strip(), second[:11].strip()) == ("not judged", "passed")
+    assert "2 sources: 1 passed, 0 failed, 0 not read, 1 not judged" in done.stdout
+    assert done.returncode == 0
+
+
+def test_several_sizes_and_a_target_hold_for_each(tmp_path: Path) -> None:
+    target = {"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "num_hidden_layers": 2}
+    (tmp_path / "target").mkdir()
+    (tmp_path / "target" / "config.json").write_text(json.dumps(target))
+    words = ("--tp", "1,2", "--target", "target", "-o", "out")
+    done = sweep(None, tmp_path, str(SEED), str(DENSE), *words)
+    found = reports((tmp_path / "out").read_text())
+    assert done.returncode == 1
+    assert len(found) == 2
+    for report in found.values():
+        assert [each["tp"] for each in report["engines"][0]["verdicts"]] == [1, 2]
+        assert report["target"]["id"] == "target"
+        assert "target-layers" in {finding["rule"] for finding in report["findings"]}
+    again = sweep(None, tmp_path, str(SEED), str(DENSE), *words, "--resume")
+    assert again.returncode == 1
+    assert reports((tmp_path / "out").read_text()) == found
+    for other, told in (
+        (("--tp", "1,2"), 'another target: "target"'),
+        (("--tp", "1", "--target", "target"), "another tp: [1, 2]"),
+    ):
+        done = sweep(None, tmp_path, str(SEED), *other, "-o", "out", "--resume")
+        assert done.returncode == 2
+        assert f"was written with {told}" in " ".join(done.stderr.split())
+
+
+def test_a_target_that_is_not_there(tmp_path: Path) -> None:
+    done = sweep(None, tmp_path, str(SEED), "--target", "./none", "-o", "out")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr.startswith("dflash-audit: ./none: ")
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_reader_that_has_seen_enough(hub: FakeHub, tmp_path: Path) -> None:

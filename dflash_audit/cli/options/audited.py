@@ -9,7 +9,7 @@ import typer
 
 from dflash_audit import usage
 from dflash_audit.cards import CARDS
-from dflash_audit.cli.options.words import known, told
+from dflash_audit.cli.options.words import given, known, told
 from dflash_audit.engines import DEFAULT, ENGINES, LIVE
 from dflash_audit.server_words import DRAFT_ATTENTION_BACKENDS
 
@@ -82,7 +82,13 @@ Source = Annotated[
     ),
 ]
 Revision = Annotated[
-    str | None, typer.Option("--revision", help="A branch, tag, commit or PR ref (refs/pr/1) of the repo.")
+    str | None,
+    typer.Option(
+        "--revision",
+        parser=given,
+        metavar="TEXT",
+        help="A branch, tag, commit or PR ref (refs/pr/1) of the repo.",
+    ),
 ]
 Quantization = Annotated[
     str | None,

@@ -1,5 +1,6 @@
 """What fails an audit."""
 
+import os
 import sys
 from collections.abc import Iterable
 from typing import Annotated, Any
@@ -64,11 +65,17 @@ def controls(
     ignore: Iterable[Ignore] | None,
     baseline: str | None,
     strict: bool | None,
+    write_baseline: str | None = None,
 ) -> Controls:
-    """The gate's, of the options and, where one was not given, of the settings; a usage error if wrong."""
+    """The gate's, of the options and, where one was not given, of the settings; a usage error if wrong.
+
+    A baseline that is about to be written is not read: all of it will be known.
+    """
     try:
         table = _settings(source)
         file = table.get("baseline") if baseline is None else baseline
+        if file is not None and write_baseline is not None:
+            file = None if os.path.realpath(file) == os.path.realpath(write_baseline) else file
         return Controls(
             fail_on=table.get("fail-on", "error") if fail_on is None else fail_on,
             select=table.get("select") if select is None else _selected(select),

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dflash_audit.cli.options.words import known
+from dflash_audit.cli.options.words import given, known
 from dflash_audit.printable import printable
 
 
@@ -50,6 +50,15 @@ def _review_format(name: str) -> str:
 FolderToPush = Annotated[str, typer.Argument(metavar="FOLDER", help="The folder of a checkpoint.")]
 RepoToPush = Annotated[
     str, typer.Argument(parser=_repo, metavar="REPO", help="Where it goes: org/name. Made if need be.")
+]
+RevisionToPush = Annotated[
+    str | None,
+    typer.Option(
+        "--revision",
+        parser=given,
+        metavar="TEXT",
+        help="A branch, made if need be, or refs/pr/1, to commit to.",
+    ),
 ]
 RepoOfPullRequest = Annotated[
     str,

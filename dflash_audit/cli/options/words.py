@@ -26,3 +26,4 @@ def told(read: Callable[P, T]) -> Callable[P, T]:
 
 
 known = told(usage.known)
+given = told(usage.given)
