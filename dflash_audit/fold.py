@@ -34,8 +34,8 @@ def title(names: Iterable[str]) -> str:
     Names that differ in more than that are written one after the other.
     """
     by_layers: dict[str, list[str]] = {}
-    for shape, members in _by_pattern(names).items():
-        by_layers.setdefault(_layers(members), []).append(shape)
+    for shape, layers in _layers_of_patterns(names).items():
+        by_layers.setdefault(ranges(sorted(layers)), []).append(shape)
     return _few(
         [
             text.replace(FOLDED, f"layers.{layers}", 1)
@@ -52,15 +52,17 @@ def _few(words: list[str], between: str) -> str:
     return between.join([*words[:3], f"... {len(words) - 3:,} more"])
 
 
-def _by_pattern(names: Iterable[str]) -> Mapping[str, list[str]]:
-    groups: dict[str, list[str]] = {}
+def _layers_of_patterns(names: Iterable[str]) -> Mapping[str, set[int]]:
+    """Pattern -> the layers of the names that have it."""
+    found: dict[str, set[int]] = {}
     for name in names:
-        groups.setdefault(pattern(name), []).append(name)
-    return groups
-
-
-def _layers(names: list[str]) -> str:
-    return ranges(sorted({int(match[1]) for name in names if (match := LAYER.search(name))}))
+        layer = LAYER.search(name)
+        if layer is None:
+            found.setdefault(name, set())
+        else:
+            shape = f"{name[: layer.start()]}{FOLDED}{name[layer.end() :]}"
+            found.setdefault(shape, set()).add(int(layer[1]))
+    return found
 
 
 def _braces(shapes: list[str]) -> list[str]:

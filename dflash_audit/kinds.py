@@ -43,9 +43,19 @@ def named(tensors: Iterable[Tensor], name: re.Pattern[str]) -> list[Tensor]:
     The pattern must take any layer for `layers.N.`, if it takes one.
     """
     tensors = as_tensors(tensors)
-    found = (
-        places
-        for places in _places_of_kinds(tensors).values()
-        if name.fullmatch(tensors[places[0]].name.removeprefix("model."))
-    )
-    return [tensors[place] for place in sorted(chain.from_iterable(found))]
+    known = _named(tensors)
+    if name not in known:
+        found = (
+            places
+            for places in _places_of_kinds(tensors).values()
+            if name.fullmatch(tensors[places[0]].name.removeprefix("model."))
+        )
+        known[name] = [tensors[place] for place in sorted(chain.from_iterable(found))]
+    return known[name]
+
+
+@once
+def _named(tensors: Tensors) -> dict[re.Pattern[str], list[Tensor]]:
+    """What was found so far: every engine of a family asks for the same names."""
+    del tensors
+    return {}

@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import NamedTuple
 
 from dflash_audit.engine_run import EngineRun
@@ -61,7 +62,7 @@ def _one(of: Sequence[tuple[int, Finding]], asked: Sequence[int]) -> Finding:
         subject=listed(ranks) if first.about_size else first.subject,
         message=_told([(tp, finding.message) for tp, finding in of], everywhere=at_all),
         hint=_told([(tp, finding.hint) for tp, finding in of if finding.hint], everywhere=True) or None,
-        subjects=tuple(dict.fromkeys(subject for _, finding in of for subject in finding.subjects)),
+        subjects=tuple(dict.fromkeys(chain.from_iterable(finding.subjects for _, finding in of))),
         ranks=() if at_all else ranks,
     )
 
