@@ -44,7 +44,7 @@ def spell(of: Checkpoint) -> Spelling:
         ("cases/ct-ignore-gate-up-fused-spelling", [r"re:(.*\.)?(gate_proj|up_proj|fc)$"], ALL),
         ("published/qwen3.8-27b-dflash2-w4a16-fc16", [r"re:(.*\.)?fc$"], ALL),
         ("rules/dead-ignore-entry/bad-path-of-the-layer", [r"re:(.*\.)?(qkv_proj|o_proj|fc)$"], ALL),
-        ("rules/dead-ignore-entry/bad-nvfp4-by-name", ["q_proj", "k_proj", "v_proj", "o_proj"], BOTH),
+        ("rules/dead-ignore-entry/bad-nvfp4-by-name", ["*v_proj", "*o_proj"], ALL),
         ("rules/dropped-tensor/bad-dense-and-not-ignored", [r"re:(.*\.)?(o_proj|fc)$"], ALL),
         ("cases/fp8-block-qkv-kept", ["q_proj", "k_proj", "v_proj"], [NEXT]),
     ],
@@ -89,8 +89,8 @@ def test_aims_the_only_group_at_every_linear(tmp_path: Path) -> None:
 def test_writes_where_the_method_reads(tmp_path: Path) -> None:
     spelling = spell(checkpoint("rules/unread-ignore-list/bad-modelopt-file", tmp_path))
     assert spelling.place.name == "exclude_modules in hf_quant_config.json"
-    assert "o_proj" in spelling.entries
-    assert spelling.serves == BOTH
+    assert "*o_proj" in spelling.entries
+    assert spelling.serves == ALL
 
 
 def test_names_layers_that_differ_by_their_layer(tmp_path: Path) -> None:

@@ -510,6 +510,36 @@ def test_a_recipe_asks_for_no_scheme_that_is_refused(tmp_path: Path) -> None:
     assert '"type": "int"' in fixed.recipe.text
 
 
+FOR_VLLM: dict[str, Edits] = {
+    "differences/25-gptq": {
+        "quantization_config.modules_in_block_to_quantize": [
+            "fc", "down_proj", "gate_up_proj", "qkv_proj", "o_proj",
+        ],
+    },
+    "differences/38-own-head-absent": {"has_own_lm_head": ABSENT},
+    "published/nemotron-3.5-lightning-dspark": {"dflash_config.attention_sink_bias": True},
+}  # fmt: skip
+"""Case that vLLM alone does not serve -> every edit; `fixtures/differences` has the record of the first."""
+
+
+@pytest.mark.parametrize("name", FOR_VLLM)
+def test_what_vllm_alone_wants(name: str, tmp_path: Path) -> None:
+    fixed = mended(name, tmp_path, frozenset({"vllm-0.33.0"}))
+    assert fixed.outcome == "mended"
+    assert {edit.key: edit.new for edit in fixed.edits} == FOR_VLLM[name]
+    check_it_serves(name, fixed, tmp_path)
+
+
+def test_a_laguna_draft_says_its_vocabulary_for_vllm(tmp_path: Path) -> None:
+    source = materialize(FIXTURES / "differences" / "10b-laguna-one-qkv", tmp_path)
+    config = json.loads((source / "config.json").read_text())
+    del config["draft_vocab_size"]
+    (source / "config.json").write_text(json.dumps(config))
+    fixed = fix(Request(str(source), frozenset({"vllm-0.33.0"})))
+    assert {edit.key: edit.new for edit in fixed.edits} == {"draft_vocab_size": config["vocab_size"]}
+    assert fixed.outcome == "mended"
+
+
 def test_every_repair_has_a_line_in_the_docs() -> None:
     page = (FIXTURES.parent / "docs" / "fix.md").read_text()
     assert re.findall(r"^\| `(\w+)` \|", page, re.M) == list(REPAIRS)
