@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -141,7 +142,8 @@ class LoadPlan:
         self._filled.setdefault(fill.slot.name, set()).add(fill.shard)
 
     def refuse(self, reason: str, tensor: str | None = None) -> None:
-        self.refusals.append(Refusal("load", reason, tensor))
+        # A whole foreign tree may be refused for one reason, which is kept once.
+        self.refusals.append(Refusal("load", sys.intern(reason), tensor))
 
     def filled(self) -> Mapping[str, set[Shard | None]]:
         """Full parameter name -> the shards that came; None stands for the whole."""
