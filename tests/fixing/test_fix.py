@@ -84,6 +84,7 @@ SPELLED = (
     "rules/dead-target-entry/bad-path-of-a-model",
     "rules/dropped-tensor/bad-dense-and-not-ignored",
     "rules/undeclared-quantization/bad-w4a16",
+    "rules/undeclared-quantization/bad-nvfp4",
     "rules/unread-ignore-list/bad-modelopt-file",
     "rules/unread-ignore-list/bad-modelopt-flat",
     "rules/weight-without-scale/good-scale-there",
@@ -95,7 +96,6 @@ HARMFUL = {
     "cases/ct-format-dense": {"sglang-0.5.23", "vllm-0.33.0"},
     "cases/ct-targets-one-layer": {"sglang-0.5.23"},
     "rules/undeclared-quantization/bad-fp8-block": {"vllm-0.33.0"},
-    "rules/undeclared-quantization/bad-nvfp4": {"vllm-0.33.0"},
 }
 """Cases whose mend for one engine would make others lose tensors that they refuse now -> those others."""
 

@@ -175,7 +175,7 @@ def test_findings_and_cells_lead_to_one_another(seed: Browser) -> None:
             && of.querySelector('.show'))"""
     seed.evaluate(f"{article}.querySelector('.show').click()")
     assert {label.split(", ")[1] for label in shown(seed)} == {"dropped"}
-    assert len(shown(seed)) == 6
+    assert len(shown(seed)) == 12
     seed.press("Escape")
     seed.evaluate("""document.querySelector('.cell[aria-label^="fc.weight_packed, dropped"]').click()""")
     seed.evaluate("inspector.querySelector('.link.error').click()")
