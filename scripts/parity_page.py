@@ -86,6 +86,8 @@ LIMITS = """\
   not tell the tensor that it refuses.
 - vLLM registers a softmax scale for each quantized attention, and an input scale for NVFP4 weights alone,
   that it takes away unread where nothing fills them: `missing` names them, and no rule minds them.
+- vLLM picks an attention backend by the card. The audit takes for granted that there is one for the draft's
+  heads and cache, which on a T4 need not be so.
 - Refusals after the load, while weights are repacked for a kernel, are not recorded and not replayed.
 """
 

@@ -130,7 +130,7 @@ ON_VLLM_NOT_REPLAYED = frozenset(
         "tiny-laguna",
     )
 )
-"""vLLM has a record of these, though the audit does not replay a mixture of experts or Quark on it."""
+"""Of these there is a record of vLLM, though no mixture of experts and no Quark is replayed on it."""
 
 NOT_IMPORTED = ("kimi-k3-dspark-mla",)
 """Of this vLLM has a class that cannot be imported without a GPU."""

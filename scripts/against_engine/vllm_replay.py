@@ -96,7 +96,10 @@ class Draft:
         from vllm.engine.arg_utils import EngineArgs
 
         config = json.loads((self.folder / "config.json").read_text())
+        # A config of the speculators library says the method by its type.
+        kind = config.get("speculators_model_type") if "speculators_config" in config else None
         named = (config.get("architectures") or [None])[0]
+        dspark = kind == "dspark" if kind else named in DSPARK
         block = table(config, "dflash_config").get("block_size") or config.get("block_size")
         return EngineArgs(
             model=str(self.target),
@@ -107,7 +110,7 @@ class Draft:
             dtype="bfloat16",
             max_model_len=1024,
             speculative_config={
-                "method": "dspark" if named in DSPARK else "dflash",
+                "method": "dspark" if dspark else "dflash",
                 "model": str(self.folder),
                 "num_speculative_tokens": max(1, int(block or DEFAULT_BLOCK) - 1),
             },

@@ -12,11 +12,39 @@ CASES = recorded(
 )
 
 
+NOT_REPLAYED = frozenset(
+    (
+        "aux-layer-ids/bad-the-same",
+        "kernel-limit/bad-laguna-gate",
+        "kernel-limit/good-laguna-gate-dense",
+        "kernel-limit/good-laguna-gate-fp8",
+        "kernel-limit/good-laguna-gate-nvfp4",
+        "published/laguna-s-2.1-dflash",
+        "published/laguna-s-2.1-dflash-fp8",
+        "published/laguna-s-2.1-dflash-int4",
+        "published/laguna-s-2.1-dflash-nvfp4",
+        "published/laguna-xs-2.1-dflash",
+        "published/qwen3.8-27b-dflash2-quark-mxfp4",
+        "published/tiny-laguna",
+        "random/dflash-auto-round-01",
+        "regressions/vllm-consolidated-beside-another",
+    )
+)
+"""Cases with a record of vLLM, though the audit does not replay them there; docs/vllm.md says why."""
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.folder.parent.name}/{case.folder.name}")
 def test_the_report_says_what_the_engines_did(case: Case, tmp_path: Path) -> None:
     report = valid(case.report(tmp_path))
     entries = {engine["name"]: engine for engine in report["engines"]}
-    compared = [Compared(case, record, entries[name], report) for name, record in case.records.items()]
+    skipped = {name for name in case.records if entries[name]["verdict"] == "skipped"}
+    named = f"{case.folder.parent.name}/{case.folder.name}"
+    assert skipped == ({"vllm-0.33.0"} if named in NOT_REPLAYED else set())
+    compared = [
+        Compared(case, record, entries[name], report)
+        for name, record in case.records.items()
+        if name not in skipped
+    ]
     assert compared
     assert [
         f"{it.engine['name']}, {aspect}: {said}"
