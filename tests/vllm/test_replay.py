@@ -134,6 +134,13 @@ def test_another_kind_of_speculators_is_refused(kind: str, tmp_path: Path) -> No
     assert run.refusal is not None and run.tree is None
 
 
+@pytest.mark.parametrize("named", [2.5, 7, [["Qwen3DSparkModel"]], [{}]])
+def test_architectures_that_are_no_names_are_refused(named: Any, tmp_path: Path) -> None:
+    config = speculators("dspark", architectures=named)
+    run = replayed(changed("dense-dflash1", tmp_path / "draft", config))
+    assert run.refusal is not None and run.refusal.stage == "config"
+
+
 @pytest.mark.parametrize(
     ("draft", "given", "expected"),
     [

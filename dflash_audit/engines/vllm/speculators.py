@@ -84,6 +84,8 @@ def _dflash2(config: Mapping[str, Any], draft: Table) -> None:
 
 def _dspark(config: Mapping[str, Any], draft: Table) -> None:
     named = config.get("architectures") or []
+    if isinstance(named, int | float) or any(isinstance(name, list | dict) for name in named):
+        raise Refused(f"architectures must be a list of names, got {named!r}")
     kept = [name for name in named if name in ("Qwen3DSparkModel", "Qwen3OmniDSparkModel")]
     draft["architectures"] = kept or ["Qwen3DSparkModel"]
     anchor = config.get("sample_from_anchor", False)
