@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
+
+from dflash_audit.refusal import NotModelled
 
 
 class Kind(StrEnum):
@@ -168,6 +170,10 @@ def _shards_of(module: str) -> list[str]:
     return [f"{head}{dot}{shard}" for shard in FUSED.get(last, ())]
 
 
+MOST_MODULES: Final = 20_000
+"""A draft has a hundred or so; a config that asks for a billion is not worth the memory of their names."""
+
+
 @dataclass(slots=True)
 class Tree:
     """Every module of a draft."""
@@ -175,6 +181,9 @@ class Tree:
     modules: Modules = field(default_factory=Modules)
 
     def add(self, module: Module) -> None:
+        """Register a module; raises `NotModelled` for more than `MOST_MODULES`."""
+        if len(self.modules) == MOST_MODULES:
+            raise NotModelled(f"a draft of more than {MOST_MODULES:,} modules is not replayed")
         self.modules[module.name] = module
 
     def parameters(self) -> Iterator[tuple[str, Module, Parameter]]:

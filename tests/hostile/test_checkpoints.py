@@ -119,6 +119,15 @@ def test_a_billion_layers_are_refused(draft: Path) -> None:
     assert "refused-config" in {finding["rule"] for finding in report["findings"]}
 
 
+@pytest.mark.parametrize("case", ["dense-lilicorr", "ct-lilicorr-w8a16_backbone"])
+def test_a_head_of_a_billion_layers_is_not_replayed(case: str, tmp_path: Path) -> None:
+    draft = materialize(FIXTURES / "cases" / case, tmp_path / "draft")
+    edit(draft, lambda config: config["dflash_config"].update({"lilicorr_num_layers": 10**9}))
+    report = json.loads(audit(draft, "--json").stdout)
+    knows = [engine for engine in report["engines"] if engine["name"] != "sglang-0.5.19"]
+    assert {engine["verdict"] for engine in knows} == {"skipped"}
+
+
 def test_labels_without_number(draft: Path) -> None:
     edit(draft, lambda config: config.update({"num_labels": 10**9}))
     report = json.loads(audit(draft, "--json").stdout)
