@@ -1,6 +1,6 @@
 """Every rule on the facts: what they find, and what they could not look at."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from dflash_audit.diagnosis.spelled import with_spelling
@@ -11,6 +11,7 @@ from dflash_audit.rules import (
     CHECKPOINT_RULES,
     ENGINE_RULES,
     LAYOUT_RULES,
+    RULES,
     SERVER_RULES,
     TARGET_RULES,
     WARMUP_RULES,
@@ -24,10 +25,10 @@ if TYPE_CHECKING:
 def judge(facts: Facts) -> tuple[list[Finding], list[Skip]]:
     """The findings of all rules, and the rules that did not look at an engine, with the reason."""
 
-    def on(run: EngineRun) -> Iterator[Finding]:
-        return engine_findings(run, facts)
+    def on(run: EngineRun, only: Collection[str]) -> Iterator[Finding]:
+        return engine_findings(run, facts, only)
 
-    findings = [finding for run in facts.runs for finding in on(run)]
+    findings = [finding for run in facts.runs for finding in engine_findings(run, facts)]
     findings, change = with_spelling(findings, facts, on)
     facts = facts._replace(change=change)
     findings += [finding for warmup in facts.warmups for finding in _warmup_findings(warmup, facts)]
@@ -43,7 +44,7 @@ def judge(facts: Facts) -> tuple[list[Finding], list[Skip]]:
     return findings + across, skips
 
 
-def engine_findings(run: EngineRun, facts: Facts) -> Iterator[Finding]:
+def engine_findings(run: EngineRun, facts: Facts, only: Collection[str] = RULES) -> Iterator[Finding]:
     """What the rules find on one engine's run, before a spelling takes the place of hints."""
     if run.skipped is not None:
         return
@@ -56,7 +57,8 @@ def engine_findings(run: EngineRun, facts: Facts) -> Iterator[Finding]:
         looked_at.append((TARGET_RULES, (facts.checkpoint, facts.conditions)))
     for rules, facts_of_rules in looked_at:
         for rule in rules:
-            yield from finder(rule)(run, *facts_of_rules)
+            if rule in only:
+                yield from finder(rule)(run, *facts_of_rules)
 
 
 def _warmup_findings(warmup: "WarmUp", facts: Facts) -> Iterator[Finding]:

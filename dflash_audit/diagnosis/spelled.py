@@ -1,6 +1,6 @@
 """Hints that a spelling of the ignore list takes the place of; no rule of its own."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -8,6 +8,7 @@ from dflash_audit.engine_run import EngineRun
 from dflash_audit.engines import SUPERSEDED
 from dflash_audit.facts import Facts, ListChange
 from dflash_audit.finding import Finding
+from dflash_audit.rules import RULES
 
 MENDED: Final = frozenset(
     (
@@ -24,7 +25,7 @@ MENDED: Final = frozenset(
 )
 """Rules whose findings another list may mend."""
 
-Judge = Callable[[EngineRun], Iterable[Finding]]
+Judge = Callable[[EngineRun, Collection[str]], Iterable[Finding]]
 
 
 def with_spelling(
@@ -32,7 +33,7 @@ def with_spelling(
 ) -> tuple[list[Finding], ListChange | None]:
     """The findings, where those that are gone under the spelled list say that list for a hint; and the list.
 
-    `judge` gives an engine's findings on a replay with that list.
+    `judge` gives what some of the rules find on an engine's replay with that list.
     """
     if not any(finding.rule in MENDED for finding in findings):
         return [*findings], None
@@ -43,13 +44,18 @@ def with_spelling(
     spelling = spelled(facts.checkpoint, runs, facts.conditions)
     if spelling is None:
         return [*findings], None
-    again = {run.engine: [*judge(run)] for run in spelling.on_all_tensors()}
-    left = {_key(finding) for of_run in again.values() for finding in of_run}
+    replayed: set[str] = set()
+    left: set[tuple[str, str | None, str]] = set()
+    serve: set[str] = set()
+    for run in spelling.on_all_tensors():
+        replayed.add(run.engine)
+        left.update(map(_key, judge(run, MENDED)))
+        if all(finding.severity != "error" for finding in judge(run, RULES)):
+            serve.add(run.engine)
     advice = spelling.advice()
-    serve = (name for name, of_run in again.items() if all(each.severity != "error" for each in of_run))
     mended = [
         replace(finding, hint=advice)
-        if finding.rule in MENDED and finding.engine in again and _key(finding) not in left
+        if finding.rule in MENDED and finding.engine in replayed and _key(finding) not in left
         else finding
         for finding in findings
     ]
