@@ -1,7 +1,7 @@
 """The map of one engine: its modules, and in each a cell for every parameter, shard or lost tensor."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -85,9 +85,10 @@ def boxes(run: EngineRun, tensors: Iterable[Tensor], findings: Iterable[Finding]
             found[module.name] = Box(shown, module.module_class, module.prefix, scheme)
     for cell, name in _parameters(run.plan, _resized(findings)):
         found[name].cells.append(cell)
+    refusals = {refusal.tensor: refusal.reason for refusal in run.plan.refusals}
     for tensor in run.plan.tensors:
         if tensor not in run.plan.fills:
-            _add(found, *_lost(run, run.plan, tensor))
+            _add(found, *_lost(run, run.plan, refusals, tensor))
     return list(found.values())
 
 
@@ -154,11 +155,12 @@ def _fate(parameter: Parameter, came: Sequence[tuple[Tensor, Fill]], empty: bool
     return (LOSSY if lossy else LOADED), note
 
 
-def _lost(run: EngineRun, plan: LoadPlan, tensor: Tensor) -> tuple[str, Cell]:
+def _lost(
+    run: EngineRun, plan: LoadPlan, refusals: Mapping[str | None, str], tensor: Tensor
+) -> tuple[str, Cell]:
     """A tensor that fills nothing, and the name of the module that it is for."""
     module, shard = _stored_at(tensor.name)
     owned = plan.modules.owner(tensor.name)
-    refusals = {refusal.tensor: refusal.reason for refusal in plan.refusals}
     reason = excuses(run).get(tensor)
     if tensor.name in refusals:
         state, note = REFUSED, refusals[tensor.name]
