@@ -10,6 +10,7 @@ from dflash_audit.engines.vllm.fields import truthy
 from dflash_audit.engines.vllm.load_weights import Drafted, load
 from dflash_audit.engines.vllm.quantization.config import QuantConfig, Surroundings
 from dflash_audit.engines.vllm.quantization.settle import Settled, read_config, settle
+from dflash_audit.engines.vllm.rope import check_context
 from dflash_audit.engines.vllm.target import target_facts
 from dflash_audit.engines.vllm.unserved import unserved
 from dflash_audit.engines.vllm.weight_files import loaded_tensors
@@ -128,6 +129,7 @@ def _read(raw: Mapping[str, Any]) -> dict[str, Any]:
     part = decoder_part(attributes)
     if part is not attributes and not (isinstance(part, Attributes) and "num_attention_heads" in part):
         raise Refused("the config's text_config is no config with num_attention_heads")
+    check_context(attributes)
     return architectures.completed(attributes)
 
 

@@ -44,6 +44,19 @@ class Rope(NamedTuple):
 MOST_POSITIONS: Final = 2**63 - 1
 """A length that `torch.arange` still takes."""
 
+UNSCALED: Final = ("su", "longrope", "llama3", "yarn", "deepseek_yarn", "deepseek_llama_scaling")
+"""Types whose factor does not lengthen the context. Source: `config/model.py`, `_get_and_verify_max_len`."""
+
+
+def check_context(config: Config) -> None:
+    """Refuse a factor by which the longest context cannot be multiplied."""
+    parameters: Any = config.get("rope_parameters")
+    if not isinstance(parameters, Mapping) or parameters.get("rope_type") in UNSCALED:
+        return
+    factor = parameters.get("factor")
+    if "rope_type" in parameters and not isinstance(factor, int | float | None):
+        raise Refused(f"the longest context is multiplied by factor, which is {factor!r}")
+
 
 def check_rope(config: Config, head_dim: int) -> None:
     """Refuse rotary parameters of which no embedding can be made."""
