@@ -216,6 +216,7 @@ class Replay:
     stage: str | None = "config"
     record: Record = field(default_factory=lambda: dict.fromkeys(("class", "quantization", "stage", "error")))
     watch: Watch = field(default_factory=Watch)
+    ordered: set[str] = field(default_factory=set)
 
     def run(self) -> Record:
         error = None
@@ -275,6 +276,9 @@ class Replay:
         for name, parameter in model.named_parameters():
             module = modules[name.rpartition(".")[0]]
             method = getattr(module, "scheme", None) or getattr(module, "quant_method", None)
+            # A rule of the config may give one layer an order by activations that the others do not have.
+            if getattr(getattr(method, "quant_config", None), "desc_act", False):
+                self.ordered.add(name)
             parameters.append(
                 {
                     "name": name,
@@ -294,11 +298,17 @@ class Replay:
         size = {p["name"]: math.prod(p["shape"]) for p in parameters}
         act_order = bool(quantization_config.get("desc_act"))
         filled = set().union(*watch.targets.values())
-        holes = [(hole, p["scheme"] or "") for p in parameters for hole in unfilled(p["name"], filled)]
+        holes = [
+            (hole, p["scheme"] or "", act_order or p["name"] in self.ordered)
+            for p in parameters
+            for hole in unfilled(p["name"], filled)
+        ]
         self.record |= {
             "loaded": {tensor: sorted(targets) for tensor, targets in watch.targets.items()},
             "dropped": sorted(tensor for tensor in watch.tensors if tensor not in watch.targets),
-            "unfilled": sorted(hole for hole, scheme in holes if not has_default(hole, scheme, act_order)),
+            "unfilled": sorted(
+                hole for hole, scheme, ordered in holes if not has_default(hole, scheme, ordered)
+            ),
             "casts": [
                 dict(zip(("tensor", "from", "parameter", "to"), c, strict=True)) for c in sorted(watch.casts)
             ],

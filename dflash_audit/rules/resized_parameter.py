@@ -69,20 +69,21 @@ def _by_design(plan: LoadPlan, resized: Resized) -> bool:
     files is loaded twice.
     """
     slot = resized.slot
-    if _once(plan, slot) == slot.whole:
+    once = _once(plan, slot)
+    if once == slot.whole:
         return True
     placement = slot.parameter.placement
     if placement.kind is Kind.VOCABULARY:
-        return placement.tokens is not None and resized.took == placement.tokens * slot.parameter.shape[1]
+        return placement.tokens is not None and once == placement.tokens * slot.parameter.shape[1]
     if slot.parameter.name.endswith("g_idx"):
         return True
     return placement.kind is Kind.TENSOR_SCALE and plan.filled()[slot.name] == {None} and resized.took == 1
 
 
 def _once(plan: LoadPlan, slot: Slot) -> int:
-    """How many numbers a parameter takes in if each tensor's name counts once."""
+    """How many numbers a parameter takes in if each name counts once, with `model.` before it or without."""
     took = {
-        (t.name, fill.shard): t.numel
+        (t.name.removeprefix("model."), fill.shard): t.numel
         for t, fills in plan.fills.items()
         for fill in fills
         if fill.slot is slot

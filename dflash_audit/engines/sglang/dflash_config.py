@@ -6,7 +6,7 @@ Source: SGLang 0.5.23 `srt/speculative/dflash_utils.py`.
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from dflash_audit.engines.sglang.conversions import Config, integer, optional_integer, real
+from dflash_audit.engines.sglang.conversions import Config, integer, optional_integer, real, whole
 from dflash_audit.hf_config import decoder_part
 from dflash_audit.refusal import Refused
 
@@ -77,7 +77,7 @@ def parse(config: Config) -> DFlashConfig:
         return inner.get(key, config.get(key))
 
     optional_integer(text_config(config).get("num_hidden_layers"), "num_hidden_layers", 1)
-    num_target_layers = optional_integer(either("num_target_layers"), "num_target_layers", 1)
+    num_target_layers = optional_integer(either("num_target_layers"), "num_target_layers", 1, whole)
     block_size = optional_integer(either("block_size"), "block_size", 1)
     kernel, group = _pair(inner, "conv_kernel_size", "conv_group_size")
     rank, top_k = _pair(inner, "selector_rank", "selector_top_k")
@@ -280,4 +280,7 @@ def _spaced(num_target_layers: int, num_layers: int) -> tuple[int, ...]:
     first, last = 1, num_target_layers - 3
     if last < first:
         raise Refused(f"default target_layer_ids need at least 4 target layers, got {num_target_layers}")
-    return tuple(round(first + i * (last - first) / (num_layers - 1)) for i in range(num_layers))
+    try:
+        return tuple(round(first + i * (last - first) / (num_layers - 1)) for i in range(num_layers))
+    except OverflowError as error:
+        raise Refused(f"{num_target_layers} target layers are more than a float holds") from error
