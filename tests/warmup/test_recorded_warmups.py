@@ -54,11 +54,15 @@ KV_HEADS_OF_QWEN3: Final = 32
 
 SEEDS: Final = (0, 1)
 
+TOO_LARGE: Final = "vllm-block-longer-than-a-step"
+"""A draft whose block has 100,000 tokens: no machine holds what they attend to."""
+
 DRAFTS = [
     (case, name)
     for case in recorded("cases", "fuzz", "random", "regressions")
     for name, record in case.records.items()
     if record["stage"] is None and record.get("tp", 1) == 1 and name.startswith("sglang-")
+    if case.folder.name != TOO_LARGE
 ]
 PARAMS = [
     pytest.param(case, name, id=f"{case.folder.parent.name}/{case.folder.name}-{name}")
