@@ -13,7 +13,7 @@ are about is layout; `real_values` writes them with numbers.
 import json
 import math
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +28,16 @@ def materialize(case: Path, target: Path) -> Path:
     """Write the checkpoint of the case folder `case` into the folder `target`, and return it."""
     copy_beside(case, target)
     tensors = json.loads((case / "tensors.json").read_text())
-    shards = case / "files.json"
-    files = json.loads(shards.read_text()) if shards.exists() else {"model.safetensors": [*tensors]}
-    for name, held in files.items():
+    for name, held in files_of(case, tensors).items():
         write_zeros(target / name, {tensor: tensors[tensor] for tensor in held})
     return target
+
+
+def files_of(case: Path, tensors: Iterable[str]) -> dict[str, list[str]]:
+    """The weight files of a case, and the tensors that each holds."""
+    shards = case / "files.json"
+    found: dict[str, list[str]] = json.loads(shards.read_text()) if shards.exists() else {}
+    return found or {"model.safetensors": [*tensors]}
 
 
 def copy_beside(case: Path, target: Path) -> None:

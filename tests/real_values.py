@@ -28,7 +28,7 @@ from random import Random
 from statistics import NormalDist
 from typing import Any
 
-from materialize import copy_beside, encoded_header
+from materialize import copy_beside, encoded_header, files_of
 
 from dflash_audit.dtypes import BITS
 
@@ -106,19 +106,19 @@ class Spot:
 def materialize_real(case: Path, target: Path) -> Path:
     """Write the checkpoint of the case folder `case` into the folder `target`, and return it."""
     copy_beside(case, target)
-    (target / "model.safetensors.index.json").unlink(missing_ok=True)  # all go into one file
     tensors: Tensors = json.loads((case / "tensors.json").read_text())
     quantizer = _quantizer([json.loads(path.read_text()) for path in sorted(target.glob("*config.json"))])
     modules: dict[str, dict[str, tuple[str, Shape]]] = {}
     for full, (dtype, shape) in tensors.items():
         module, _, name = full.rpartition(".")
         modules.setdefault(module, {})[name] = (dtype, shape)
-    header, _ = encoded_header({name: (dtype, list(shape)) for name, (dtype, shape) in tensors.items()})
-    with open(target / "model.safetensors", "wb") as file:
-        file.write(header)
-        for full, (dtype, shape) in tensors.items():
-            module, _, name = full.rpartition(".")
-            file.write(numbers(Spot(module, name, dtype, shape, modules[module], quantizer)))
+    for file_name, held in files_of(case, tensors).items():
+        header, _ = encoded_header({full: (tensors[full][0], list(tensors[full][1])) for full in held})
+        with open(target / file_name, "wb") as file:
+            file.write(header)
+            for full in held:
+                module, _, name = full.rpartition(".")
+                file.write(numbers(Spot(module, name, *tensors[full], modules[module], quantizer)))
     return target
 
 
