@@ -30,4 +30,4 @@ def scalar(value: Any, name: str) -> float:
 def positions(length: float) -> None:
     """Refuse a table of so many positions where torch cannot make one."""
     if not 0 <= length < LARGEST:
-        raise Refused(f"a table of {length:.6g} rotary positions cannot be made")
+        raise Refused("the rope parameters ask for a table of more positions than torch can make")

@@ -96,7 +96,7 @@ def odd_sizes(record: Record, held_twice: Collection[str] = ()) -> Iterator[str]
     for entry in record["wrong_size"]:
         name, holds, took = entry["parameter"], entry["holds"], entry["took"]
         scale_of_all_shards = took == 1 and holds in (2, 3) and "scale" in name
-        padded = classes[name] in ("VocabParallelEmbedding", "ParallelLMHead")
+        padded = took < holds and classes[name] in ("VocabParallelEmbedding", "ParallelLMHead")
         if name not in unfilled | twice and not (scale_of_all_shards or padded or name.endswith("g_idx")):
             yield name
 

@@ -56,6 +56,12 @@ def check_context(config: Config) -> None:
     factor = parameters.get("factor")
     if "rope_type" in parameters and not isinstance(factor, int | float | None):
         raise Refused(f"the longest context is multiplied by factor, which is {factor!r}")
+    length = config.get("max_position_embeddings")
+    if isinstance(length, int) and isinstance(factor, int | float):
+        try:
+            int(length * float(factor))
+        except (OverflowError, ValueError) as error:
+            raise Refused(f"the longest context times factor is no whole number: {error}") from error
 
 
 def check_rope(config: Config, head_dim: int) -> None:
