@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from dflash_audit.engines import ENGINES, LIVE
+from dflash_audit.printable import printable
+from dflash_audit.server_words import DRAFT_ATTENTION_BACKENDS, QUANTIZATIONS
 
 if TYPE_CHECKING:
     from dflash_audit.engines.installed.packages import Package
-from dflash_audit.printable import printable
-from dflash_audit.server_words import DRAFT_ATTENTION_BACKENDS, QUANTIZATIONS
 
 
 class WrongUsage(ValueError):
@@ -24,7 +24,8 @@ def known(name: str, names: Iterable[str], what: str) -> str:
     names = [*names]
     if name in names:
         return name
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.4)
+    begin = [each for each in names if name and each.startswith(name)]
+    near = begin or difflib.get_close_matches(name, names, n=1, cutoff=0.4)
     meant = f" Did you mean {near[0]}?" if near else ""
     raise WrongUsage(f"{name} is no {what}.{meant} Known: {', '.join(names)}.")
 

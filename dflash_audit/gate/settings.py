@@ -4,6 +4,7 @@ Whoever runs the audit writes them, never who made the checkpoint: a folder that
 """
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -95,7 +96,7 @@ def parse(file: str, text: bytes) -> dict[str, Any]:
 def _refuse_misspelt(file: str, tool: Mapping[str, Any]) -> None:
     """A table under another spelling of the name, which would be settings that count for nothing."""
     for name in tool:
-        if name != NAME and name.lower().replace("_", "-") == NAME:
+        if name != NAME and re.sub("[-_. ]", "", name.lower()) == NAME.replace("-", ""):
             raise Unusable(file, f"tool.{name} is not read: the table is [tool.{NAME}]")
 
 

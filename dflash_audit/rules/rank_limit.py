@@ -25,6 +25,7 @@ Serve on as many ranks as the finding names, or quantize by row in place of by b
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Final
 
 from dflash_audit.diagnosis.kernel_limits import limit
 from dflash_audit.diagnosis.stored import faults
@@ -32,6 +33,8 @@ from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.engines import LIVE, engine
 from dflash_audit.finding import Finding
 from dflash_audit.sources.checkpoint import Checkpoint
+
+OR_BY_ROW: Final = ", or quantize by row in place of by block or group"
 
 
 def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iterator[Finding]:
@@ -56,13 +59,15 @@ def _serves(run: EngineRun, conditions: Conditions) -> bool:
 
 
 def _finding(run: EngineRun, conditions: Conditions, ranks: int) -> Finding:
+    # A size of the draft itself that the ranks do not divide is none that quantization changes.
+    by_size = run.refusal is not None and run.refusal.reason.endswith(" ranks")
     return Finding(
         rule="rank-limit",
         severity="warning",
         engine=run.engine,
         subject=f"--tp {conditions.tp}",
         message=f"{run.engine} serves this draft with --tp {ranks}, and not with this many.",
-        hint=f"Serve with --tp {ranks}, or quantize by row in place of by block or group.",
+        hint=f"Serve with --tp {ranks}{OR_BY_ROW if run.quantization and not by_size else ''}.",
         subjects=(f"--tp {conditions.tp}",),
         about_size=True,
     )

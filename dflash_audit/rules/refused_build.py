@@ -51,6 +51,8 @@ def _hint(run: EngineRun) -> str:
         return 'Keep "targets": ["Linear"], and leave layers out by the ignore list.'
     if "schemes for" in reason:
         return "Ignore all shards of the fused layer, or none of them."
+    if reason.endswith(" ranks"):
+        return "Serve with a number of ranks (--tp) that goes with these sizes."
     own = [match[0] for match in DFLASH_KEY.finditer(reason)]
     if own:
         return f"Mend {_either(own)}; a lost dflash_config can be taken from the original draft."

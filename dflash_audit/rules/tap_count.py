@@ -39,16 +39,17 @@ def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
     named, made_for = len(draft.taps), draft.made_for
     if named == made_for:
         return
+    s = "" if made_for == 1 else "s"
     yield Finding(
         rule="tap-count",
         severity="warning",
         engine=run.engine,
         subject="target_layer_ids",
         message=(
-            f"fc.weight {list(draft.fc.shape)} was made for {made_for} tapped target layers, and"
+            f"fc.weight {list(draft.fc.shape)} was made for {made_for} tapped target layer{s}, and"
             f" target_layer_ids names {named}: {draft.taps}. {run.engine} builds fc for those, and refuses"
             " the tensor."
         ),
-        hint=f"Name the {made_for} layers that the draft was trained on in dflash_config.target_layer_ids.",
+        hint=f"Name the {made_for} layer{s} that the draft was trained on in dflash_config.target_layer_ids.",
         subjects=("target_layer_ids",),
     )

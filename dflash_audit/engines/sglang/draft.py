@@ -177,7 +177,7 @@ def _check_heads(heads: int, kv_heads: int, tp: int) -> None:
         if kv_heads % tp:
             raise Refused(f"num_key_value_heads {kv_heads} is not divisible by {tp} ranks")
     elif kv_heads == 0 or tp % kv_heads:
-        raise Refused(f"{tp} ranks are not divisible by num_key_value_heads {kv_heads}")
+        raise Refused(f"num_key_value_heads {kv_heads} does not divide {tp} ranks")
 
 
 def _sinks(draft: Draft, heads: int) -> tuple[Parameter, ...]:
