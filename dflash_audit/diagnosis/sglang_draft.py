@@ -21,7 +21,9 @@ from dflash_audit.sources.checkpoint import Checkpoint, Tensor
 from dflash_audit.sources.tensors import Tensors, as_tensors
 
 DSPARK: Final = frozenset(("Qwen3DSparkModel", "LingDSparkModel", "DSparkDraftModel"))
-SELECTORS: Final = frozenset(("DFlash2DraftModel", "DFlash2BeamDraftModel", "MiniMaxDFlash2DraftModel"))
+BEAM: Final = "DFlash2BeamDraftModel"
+SELECTORS: Final = frozenset(("DFlash2DraftModel", BEAM, "MiniMaxDFlash2DraftModel"))
+LAGUNA: Final = "DFlashLagunaForCausalLM"
 
 
 class Attention(NamedTuple):

@@ -11,13 +11,12 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from dflash_audit.diagnosis.nemotron import near_miss
-from dflash_audit.diagnosis.sglang_draft import SELECTORS, Draft, whole
+from dflash_audit.diagnosis.sglang_draft import LAGUNA, SELECTORS, Draft, number, whole
 from dflash_audit.finding import Severity
 from dflash_audit.fold import ranges
 
 Matters = Callable[[Draft], str | None]
 
-LAGUNA: Final = "DFlashLagunaForCausalLM"
 NO_KEY: Final = "No key of this engine says the same: "
 
 
@@ -81,7 +80,7 @@ def _target_hidden_size(draft: Draft) -> str | None:
     return f"fc is built for features of {own} a tapped layer, and the target's have {theirs}"
 
 
-def _sinks(key: str) -> Matters:
+def sinks(key: str) -> Matters:
     def matters(draft: Draft) -> str | None:
         on_disk = any(name.endswith(".attention_sink_bias") for name in draft.tensors)
         built = draft.nemotron or draft.inner.get("attention_sink_bias") is True
@@ -115,13 +114,15 @@ def anchor(place: str, key: str) -> Matters:
     return matters
 
 
-def _rotary_factor(draft: Draft) -> str | None:
+def rotary_factor(draft: Draft) -> str | None:
     rope = draft.config.get("rope_parameters")
     factor = rope.get("partial_rotary_factor") if isinstance(rope, Mapping) else None
-    partial = isinstance(factor, int | float) and factor < 1
+    factor = number(factor)
+    # vLLM refuses what is not above zero, and no engine takes it for a part.
+    partial = factor is not None and 0 < factor < 1
     if not partial or "rope_dim" in (rope or {}) or draft.raw.get("partial_rotary_factor") is not None:
         return None
-    return f"it is {factor}, and the whole of each head is rotated, as training with Transformers does"
+    return f"it is {factor:g}, and the whole of each head is rotated, as training with Transformers does"
 
 
 def _draft_vocabulary(draft: Draft) -> str | None:
@@ -209,6 +210,8 @@ IN_DFLASH2: Final = Reader(VLLM, f"`{MODELS}/qwen3_dflash2.py`, `DFlash2Qwen3Mod
 
 ATTENTION: Final = "which says whether the tokens of a block see later ones"
 SINKS: Final = "which gives the attention its sinks"
+ROTATED: Final = "which is the part of each head that is rotated"
+VALUE_SCALE: Final = "which scales the values of the attention"
 ANCHOR: Final = "which says whether the first row of a block predicts a token"
 SINKS_MEND: Final = "Set attention_sink_bias to true in dflash_config."
 
@@ -246,11 +249,11 @@ UNREAD: Final = (
     UnreadKey(
         "add_swa_attention_sink_bias",
         SINKS,
-        _sinks("add_swa_attention_sink_bias"),
+        sinks("add_swa_attention_sink_bias"),
         SINKS_MEND,
         reader=IN_LAYER,
     ),
-    UnreadKey("attention_sink_bias", SINKS, _sinks("attention_sink_bias"), SINKS_MEND),
+    UnreadKey("attention_sink_bias", SINKS, sinks("attention_sink_bias"), SINKS_MEND),
     *(
         UnreadKey(
             f"{place}{key}",
@@ -276,8 +279,8 @@ UNREAD: Final = (
     ),
     UnreadKey(
         "rope_parameters.partial_rotary_factor",
-        "which is the part of each head that is rotated",
-        _rotary_factor,
+        ROTATED,
+        rotary_factor,
         "If the draft was trained to rotate a part, set rope_dim in rope_parameters to its size.",
         "note",
         IN_ROPE,
@@ -327,7 +330,7 @@ UNREAD: Final = (
     ),
     UnreadKey(
         "attention_value_scale",
-        "which scales the values of the attention",
+        VALUE_SCALE,
         nested_only("attention_value_scale", 1),
         "Move it into dflash_config.",
     ),
