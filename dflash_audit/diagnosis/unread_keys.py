@@ -101,7 +101,7 @@ def shifted(place: str, key: str) -> Matters:
     return matters
 
 
-def anchor(place: str, key: str) -> Matters:
+def _anchor(place: str, key: str) -> Matters:
     """A DSpark draft does by `sample_from_anchor` at the top, which is true where it is not given."""
 
     def matters(draft: Draft) -> str | None:
@@ -156,7 +156,7 @@ def _borrowed(draft: Draft, module: str, what: str) -> str:
     return f"the checkpoint holds no {module}, and the target's {what} is used"
 
 
-def norm_before_fc(draft: Draft) -> str | None:
+def _norm_before_fc(draft: Draft) -> str | None:
     unread = draft.config.get("norm_before_fc") is True and draft.model_class != LAGUNA
     return "the target's features go into fc as they are" if unread else None
 
@@ -215,6 +215,28 @@ VALUE_SCALE: Final = "which scales the values of the attention"
 ANCHOR: Final = "which says whether the first row of a block predicts a token"
 SINKS_MEND: Final = "Set attention_sink_bias to true in dflash_config."
 
+ANCHOR_ELSEWHERE: Final = tuple(
+    UnreadKey(
+        f"{place}{key}",
+        ANCHOR,
+        _anchor(place, key),
+        "Set sample_from_anchor at the top of config.json to the same value.",
+    )
+    for place, key in (
+        ("dflash_config.", "sample_from_anchor"),
+        ("dflash_config.", "query_zero_predicts_next"),
+        ("", "query_zero_predicts_next"),
+    )
+)
+"""Of a DSpark draft: the keys that every engine passes over for `sample_from_anchor` at the top."""
+
+NORM_BEFORE_FC: Final = UnreadKey(
+    "norm_before_fc",
+    "which says that the target's features are normed before fc",
+    _norm_before_fc,
+    f"{NO_KEY}only {LAGUNA} norms each feature, with aux_hidden_norms.",
+)
+
 UNREAD: Final = (
     UnreadKey(
         "dflash_config.causal",
@@ -264,19 +286,7 @@ UNREAD: Final = (
         for place in ("", "dflash_config.")
         for key in ("sample_from_anchor", "query_zero_predicts_next")
     ),
-    *(
-        UnreadKey(
-            f"{place}{key}",
-            ANCHOR,
-            anchor(place, key),
-            "Set sample_from_anchor at the top of config.json to the same value.",
-        )
-        for place, key in (
-            ("dflash_config.", "sample_from_anchor"),
-            ("dflash_config.", "query_zero_predicts_next"),
-            ("", "query_zero_predicts_next"),
-        )
-    ),
+    *ANCHOR_ELSEWHERE,
     UnreadKey(
         "rope_parameters.partial_rotary_factor",
         ROTATED,
@@ -309,12 +319,7 @@ UNREAD: Final = (
         "SGLang reads it of Nemotron 3.5 drafts alone: train the draft on the target's embedding, or, if it"
         " was, set the key to false.",
     ),
-    UnreadKey(
-        "norm_before_fc",
-        "which says that the target's features are normed before fc",
-        norm_before_fc,
-        NO_KEY + "only DFlashLagunaForCausalLM norms each feature, with aux_hidden_norms.",
-    ),
+    NORM_BEFORE_FC,
     *(
         UnreadKey(
             "dflash_config.input_embedding_scale",

@@ -11,16 +11,16 @@ from typing import Final
 from dflash_audit.diagnosis.sglang_draft import BEAM, Draft
 from dflash_audit.diagnosis.unread_keys import (
     ANCHOR,
+    ANCHOR_ELSEWHERE,
     NO_KEY,
+    NORM_BEFORE_FC,
     SINKS,
     SINKS_MEND,
     VALUE_SCALE,
     Matters,
     Reader,
     UnreadKey,
-    anchor,
     nested_only,
-    norm_before_fc,
     shifted,
 )
 from dflash_audit.diagnosis.vllm_draft import AS_SGLANG_NAMES_THEM, LAYERS_OF_THEIR_OWN
@@ -119,25 +119,8 @@ UNREAD: Final = (
             ("dflash_config.", "query_zero_predicts_next"),
         )
     ),
-    *(
-        UnreadKey(
-            f"{place}{key}",
-            ANCHOR,
-            anchor(place, key),
-            "Set sample_from_anchor at the top of config.json to the same value.",
-        )
-        for place, key in (
-            ("dflash_config.", "sample_from_anchor"),
-            ("dflash_config.", "query_zero_predicts_next"),
-            ("", "query_zero_predicts_next"),
-        )
-    ),
-    UnreadKey(
-        "norm_before_fc",
-        "which says that the target's features are normed before fc",
-        norm_before_fc,
-        NO_KEY + "only DFlashLagunaForCausalLM norms each feature, with aux_hidden_norms.",
-    ),
+    *ANCHOR_ELSEWHERE,
+    NORM_BEFORE_FC,
     UnreadKey(
         "dflash_config.input_embedding_scale",
         "which scales the embeddings of a block",
