@@ -15,9 +15,10 @@ from dflash_audit.diagnosis import unread_keys, unread_keys_0_5_19, vllm_unread_
 from dflash_audit.diagnosis.unread_keys import UnreadKey  # noqa: E402
 
 TABLES: Final[tuple[tuple[str, Iterable[UnreadKey]], ...]] = (
-    ("SGLang, every version here", unread_keys.UNREAD),
+    ("any SGLang here", unread_keys.UNREAD),
     ("vLLM 0.33.0", vllm_unread_keys.UNREAD),
     ("SGLang 0.5.19, and later versions do", unread_keys_0_5_19.UNREAD),
+    ("any SGLang here, for which 0.5.19 has no other key either", unread_keys_0_5_19.INSTEAD),
 )
 
 HEAD = """\

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from dflash_audit.drops import DSPARK
 from dflash_audit.dtypes import DENSE_FLOATS, TORCH
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.engines.sglang.conversions import Config, integer
@@ -20,8 +21,9 @@ from dflash_audit.refusal import Refused
 from dflash_audit.sources.checkpoint import Checkpoint, Tensor
 from dflash_audit.sources.tensors import Tensors, as_tensors
 
-DSPARK: Final = frozenset(("Qwen3DSparkModel", "LingDSparkModel", "DSparkDraftModel"))
-SELECTORS: Final = frozenset(("DFlash2DraftModel", "DFlash2BeamDraftModel", "MiniMaxDFlash2DraftModel"))
+BEAM: Final = "DFlash2BeamDraftModel"
+SELECTORS: Final = frozenset(("DFlash2DraftModel", BEAM, "MiniMaxDFlash2DraftModel"))
+LAGUNA: Final = "DFlashLagunaForCausalLM"
 
 
 class Attention(NamedTuple):

@@ -11,13 +11,12 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from dflash_audit.diagnosis.nemotron import near_miss
-from dflash_audit.diagnosis.sglang_draft import SELECTORS, Draft, whole
+from dflash_audit.diagnosis.sglang_draft import LAGUNA, SELECTORS, Draft, number, whole
 from dflash_audit.finding import Severity
 from dflash_audit.fold import ranges
 
 Matters = Callable[[Draft], str | None]
 
-LAGUNA: Final = "DFlashLagunaForCausalLM"
 NO_KEY: Final = "No key of this engine says the same: "
 
 
@@ -81,7 +80,7 @@ def _target_hidden_size(draft: Draft) -> str | None:
     return f"fc is built for features of {own} a tapped layer, and the target's have {theirs}"
 
 
-def _sinks(key: str) -> Matters:
+def sinks(key: str) -> Matters:
     def matters(draft: Draft) -> str | None:
         on_disk = any(name.endswith(".attention_sink_bias") for name in draft.tensors)
         built = draft.nemotron or draft.inner.get("attention_sink_bias") is True
@@ -102,7 +101,7 @@ def shifted(place: str, key: str) -> Matters:
     return matters
 
 
-def anchor(place: str, key: str) -> Matters:
+def _anchor(place: str, key: str) -> Matters:
     """A DSpark draft does by `sample_from_anchor` at the top, which is true where it is not given."""
 
     def matters(draft: Draft) -> str | None:
@@ -115,13 +114,15 @@ def anchor(place: str, key: str) -> Matters:
     return matters
 
 
-def _rotary_factor(draft: Draft) -> str | None:
+def rotary_factor(draft: Draft) -> str | None:
     rope = draft.config.get("rope_parameters")
     factor = rope.get("partial_rotary_factor") if isinstance(rope, Mapping) else None
-    partial = isinstance(factor, int | float) and factor < 1
+    factor = number(factor)
+    # vLLM refuses what is not above zero, and no engine takes it for a part.
+    partial = factor is not None and 0 < factor < 1
     if not partial or "rope_dim" in (rope or {}) or draft.raw.get("partial_rotary_factor") is not None:
         return None
-    return f"it is {factor}, and the whole of each head is rotated, as training with Transformers does"
+    return f"it is {factor:g}, and the whole of each head is rotated, as training with Transformers does"
 
 
 def _draft_vocabulary(draft: Draft) -> str | None:
@@ -155,7 +156,7 @@ def _borrowed(draft: Draft, module: str, what: str) -> str:
     return f"the checkpoint holds no {module}, and the target's {what} is used"
 
 
-def norm_before_fc(draft: Draft) -> str | None:
+def _norm_before_fc(draft: Draft) -> str | None:
     unread = draft.config.get("norm_before_fc") is True and draft.model_class != LAGUNA
     return "the target's features go into fc as they are" if unread else None
 
@@ -209,8 +210,32 @@ IN_DFLASH2: Final = Reader(VLLM, f"`{MODELS}/qwen3_dflash2.py`, `DFlash2Qwen3Mod
 
 ATTENTION: Final = "which says whether the tokens of a block see later ones"
 SINKS: Final = "which gives the attention its sinks"
+ROTATED: Final = "which is the part of each head that is rotated"
+VALUE_SCALE: Final = "which scales the values of the attention"
 ANCHOR: Final = "which says whether the first row of a block predicts a token"
 SINKS_MEND: Final = "Set attention_sink_bias to true in dflash_config."
+
+ANCHOR_ELSEWHERE: Final = tuple(
+    UnreadKey(
+        f"{place}{key}",
+        ANCHOR,
+        _anchor(place, key),
+        "Set sample_from_anchor at the top of config.json to the same value.",
+    )
+    for place, key in (
+        ("dflash_config.", "sample_from_anchor"),
+        ("dflash_config.", "query_zero_predicts_next"),
+        ("", "query_zero_predicts_next"),
+    )
+)
+"""Of a DSpark draft: the keys that every engine passes over for `sample_from_anchor` at the top."""
+
+NORM_BEFORE_FC: Final = UnreadKey(
+    "norm_before_fc",
+    "which says that the target's features are normed before fc",
+    _norm_before_fc,
+    f"{NO_KEY}only {LAGUNA} norms each feature, with aux_hidden_norms.",
+)
 
 UNREAD: Final = (
     UnreadKey(
@@ -246,11 +271,11 @@ UNREAD: Final = (
     UnreadKey(
         "add_swa_attention_sink_bias",
         SINKS,
-        _sinks("add_swa_attention_sink_bias"),
+        sinks("add_swa_attention_sink_bias"),
         SINKS_MEND,
         reader=IN_LAYER,
     ),
-    UnreadKey("attention_sink_bias", SINKS, _sinks("attention_sink_bias"), SINKS_MEND),
+    UnreadKey("attention_sink_bias", SINKS, sinks("attention_sink_bias"), SINKS_MEND),
     *(
         UnreadKey(
             f"{place}{key}",
@@ -261,23 +286,11 @@ UNREAD: Final = (
         for place in ("", "dflash_config.")
         for key in ("sample_from_anchor", "query_zero_predicts_next")
     ),
-    *(
-        UnreadKey(
-            f"{place}{key}",
-            ANCHOR,
-            anchor(place, key),
-            "Set sample_from_anchor at the top of config.json to the same value.",
-        )
-        for place, key in (
-            ("dflash_config.", "sample_from_anchor"),
-            ("dflash_config.", "query_zero_predicts_next"),
-            ("", "query_zero_predicts_next"),
-        )
-    ),
+    *ANCHOR_ELSEWHERE,
     UnreadKey(
         "rope_parameters.partial_rotary_factor",
-        "which is the part of each head that is rotated",
-        _rotary_factor,
+        ROTATED,
+        rotary_factor,
         "If the draft was trained to rotate a part, set rope_dim in rope_parameters to its size.",
         "note",
         IN_ROPE,
@@ -306,12 +319,7 @@ UNREAD: Final = (
         "SGLang reads it of Nemotron 3.5 drafts alone: train the draft on the target's embedding, or, if it"
         " was, set the key to false.",
     ),
-    UnreadKey(
-        "norm_before_fc",
-        "which says that the target's features are normed before fc",
-        norm_before_fc,
-        NO_KEY + "only DFlashLagunaForCausalLM norms each feature, with aux_hidden_norms.",
-    ),
+    NORM_BEFORE_FC,
     *(
         UnreadKey(
             "dflash_config.input_embedding_scale",
@@ -327,7 +335,7 @@ UNREAD: Final = (
     ),
     UnreadKey(
         "attention_value_scale",
-        "which scales the values of the attention",
+        VALUE_SCALE,
         nested_only("attention_value_scale", 1),
         "Move it into dflash_config.",
     ),

@@ -1,5 +1,8 @@
 """The keys that SGLang 0.5.19 does not read and 0.5.23 does, and what that changes; no rule of its own.
 
+A key that no SGLang reads may have its value in one that 0.5.23 reads and 0.5.19 does not: `UNREAD_BY_ANY` is
+the table of those that none reads, with what is to be done for 0.5.19.
+
 Source: SGLang 0.5.19 `srt/models/dflash.py` and `srt/speculative/dflash_utils.py`, searched for each key;
 `reader` names where the later release has it.
 """
@@ -7,8 +10,19 @@ Source: SGLang 0.5.19 `srt/models/dflash.py` and `srt/speculative/dflash_utils.p
 from collections.abc import Mapping
 from typing import Any, Final
 
+from dflash_audit.diagnosis import unread_keys
 from dflash_audit.diagnosis.sglang_draft import Draft, number, whole
-from dflash_audit.diagnosis.unread_keys import SINKS, Reader, UnreadKey
+from dflash_audit.diagnosis.unread_keys import (
+    IN_LAYER,
+    IN_ROPE,
+    ROTATED,
+    SINKS,
+    VALUE_SCALE,
+    Reader,
+    UnreadKey,
+    rotary_factor,
+    sinks,
+)
 
 ENGINE: Final = "sglang-0.5.19"
 
@@ -16,6 +30,9 @@ LATER: Final = "SGLang 0.5.23"
 IN_ATTENTION: Final = Reader(LATER, "`srt/models/dflash.py`, `DFlashAttention`")
 IN_CONFIG: Final = Reader(LATER, "`srt/speculative/dflash_utils.py`, `parse_dflash_draft_config`")
 UPDATE: Final = "Serve the draft with SGLang 0.5.23 or later."
+UPDATE_FOR_SINKS: Final = (
+    "Serve the draft with SGLang 0.5.23 or later, with attention_sink_bias true in dflash_config."
+)
 
 
 def _inner(draft: Draft) -> Mapping[str, Any]:
@@ -51,6 +68,12 @@ def _value_scale(draft: Draft) -> str | None:
     return f"it is {scale}, and the values are not scaled" if scale not in (None, 1) else None
 
 
+def _value_scale_at_the_top(draft: Draft) -> str | None:
+    # Where both are there, the one in dflash_config is what a later release goes by.
+    scale = None if "attention_value_scale" in _inner(draft) else draft.raw.get("attention_value_scale")
+    return f"it is {scale}, and the values are not scaled" if scale not in (None, 1) else None
+
+
 def _rotary_factor(draft: Draft) -> str | None:
     factor = number(draft.raw.get("partial_rotary_factor"))
     partial = factor is not None and 0 < factor < 1 and "rope_dim" not in _rope(draft)
@@ -82,14 +105,14 @@ UNREAD: Final = (
     UnreadKey("dflash_config.attention_sink_bias", SINKS, _sinks, UPDATE, reader=IN_CONFIG),
     UnreadKey(
         "dflash_config.attention_value_scale",
-        "which scales the values of the attention",
+        VALUE_SCALE,
         _value_scale,
         UPDATE,
         reader=IN_CONFIG,
     ),
     UnreadKey(
         "partial_rotary_factor",
-        "which is the part of each head that is rotated",
+        ROTATED,
         _rotary_factor,
         UPDATE,
         reader=IN_ATTENTION,
@@ -102,3 +125,33 @@ UNREAD: Final = (
         reader=IN_ATTENTION,
     ),
 )
+
+INSTEAD: Final = (
+    UnreadKey(
+        "attention_value_scale",
+        VALUE_SCALE,
+        _value_scale_at_the_top,
+        "Serve the draft with SGLang 0.5.23 or later, with the key moved into dflash_config.",
+    ),
+    UnreadKey(
+        "add_swa_attention_sink_bias",
+        SINKS,
+        sinks("add_swa_attention_sink_bias"),
+        UPDATE_FOR_SINKS,
+        reader=IN_LAYER,
+    ),
+    UnreadKey("attention_sink_bias", SINKS, sinks("attention_sink_bias"), UPDATE_FOR_SINKS),
+    UnreadKey(
+        "rope_parameters.partial_rotary_factor",
+        ROTATED,
+        rotary_factor,
+        "If the draft was trained to rotate a part, serve it with SGLang 0.5.23 or later, with rope_dim in"
+        " rope_parameters set to its size.",
+        "note",
+        IN_ROPE,
+    ),
+)
+"""Rows that stand here for those of the same key in the table of every SGLang."""
+
+_INSTEAD: Final = {row.key: row for row in INSTEAD}
+UNREAD_BY_ANY: Final = tuple(_INSTEAD.get(row.key, row) for row in unread_keys.UNREAD)

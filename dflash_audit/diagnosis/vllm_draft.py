@@ -1,6 +1,41 @@
-"""What rules that are about vLLM ask of a run."""
+"""A draft as vLLM reads its config, for the rules that look at keys; no rule of its own.
+
+Source: vLLM 0.33.0 `model_executor/models/qwen3_dflash.py` and the drafts beside it,
+`models/beam/nvidia/dflash2.py`.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from dflash_audit.diagnosis.sglang_draft import BEAM, LAGUNA, Draft
+from dflash_audit.engine_run import EngineRun
+from dflash_audit.sources.checkpoint import Checkpoint
+
+AS_SGLANG_NAMES_THEM: Final[Mapping[str, str]] = {
+    "DFlash2Qwen3ForCausalLM": "DFlash2DraftModel",
+    "DFlash2BeamForCausalLM": BEAM,
+    "DFlashLagunaForCausalLM": LAGUNA,
+    "LiLiCorrForCausalLM": "LiLiCorrDraftModel",
+    "Qwen3DSparkForCausalLM": "Qwen3DSparkModel",
+    "Qwen3XPressForCausalLM": "Qwen3XPressModel",
+    "DFlashQwen3ForCausalLM": "DFlashDraftModel",
+}
+"""Class of vLLM -> the class under which a table of keys knows such a draft."""
+
+LAYERS_OF_THEIR_OWN: Final = frozenset({BEAM, LAGUNA})
+"""The drafts, as SGLang names them, that vLLM builds of other layers than `DFlashQwen3DecoderLayer`."""
 
 
 def is_vllm(engine: str) -> bool:
     """Whether the engine is a release of vLLM, or vLLM as it is installed."""
     return engine.startswith(("vllm-", "vllm@"))
+
+
+def read_draft(run: EngineRun, checkpoint: Checkpoint) -> Draft | None:
+    """The draft as vLLM reads its config; None for another engine, or where it has no such drafts at all."""
+    if not is_vllm(run.engine) or run.config is None or run.unserved is not None:
+        return None
+    known_as = AS_SGLANG_NAMES_THEM.get(run.model_class or "")
+    if known_as is None:
+        return None
+    return Draft(run.engine, known_as, checkpoint.config, run.config, checkpoint.tensors)

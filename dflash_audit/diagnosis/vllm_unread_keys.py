@@ -8,52 +8,29 @@ SGLang has it.
 from collections.abc import Mapping
 from typing import Final
 
-from dflash_audit.diagnosis.sglang_draft import Draft
+from dflash_audit.diagnosis.sglang_draft import BEAM, Draft
 from dflash_audit.diagnosis.unread_keys import (
     ANCHOR,
-    LAGUNA,
+    ANCHOR_ELSEWHERE,
     NO_KEY,
+    NORM_BEFORE_FC,
     SINKS,
     SINKS_MEND,
+    VALUE_SCALE,
     Matters,
     Reader,
     UnreadKey,
-    anchor,
     nested_only,
-    norm_before_fc,
     shifted,
 )
-from dflash_audit.diagnosis.vllm_draft import is_vllm
-from dflash_audit.engine_run import EngineRun
-from dflash_audit.sources.checkpoint import Checkpoint
-
-AS_SGLANG_NAMES_THEM: Final[Mapping[str, str]] = {
-    "DFlash2Qwen3ForCausalLM": "DFlash2DraftModel",
-    "DFlash2BeamForCausalLM": "DFlash2BeamDraftModel",
-    "DFlashLagunaForCausalLM": LAGUNA,
-    "LiLiCorrForCausalLM": "LiLiCorrDraftModel",
-    "Qwen3DSparkForCausalLM": "Qwen3DSparkModel",
-    "Qwen3XPressForCausalLM": "Qwen3XPressModel",
-    "DFlashQwen3ForCausalLM": "DFlashDraftModel",
-}
-"""Class of vLLM -> the class under which a table of keys knows such a draft."""
+from dflash_audit.diagnosis.vllm_draft import AS_SGLANG_NAMES_THEM, LAYERS_OF_THEIR_OWN
 
 DFLASH2: Final = frozenset({"DFlash2DraftModel"})
-BEAM: Final = frozenset({"DFlash2BeamDraftModel"})
+SCALES_VALUES: Final = frozenset(AS_SGLANG_NAMES_THEM.values()) - LAYERS_OF_THEIR_OWN
 
 SGLANG: Final = "SGLang 0.5.23"
 IN_ATTENTION: Final = Reader(SGLANG, "`srt/models/dflash.py`, `DFlashAttention`")
-IN_SELECTOR: Final = Reader(SGLANG, "`srt/speculative/dflash_utils.py`, `parse_dflash_draft_config`")
-
-
-def read_draft(run: EngineRun, checkpoint: Checkpoint) -> Draft | None:
-    """The draft as vLLM reads its config; None for another engine, or where it has no such drafts at all."""
-    if not is_vllm(run.engine) or run.config is None or run.unserved is not None:
-        return None
-    known_as = AS_SGLANG_NAMES_THEM.get(run.model_class or "")
-    if known_as is None:
-        return None
-    return Draft(run.engine, known_as, checkpoint.config, run.config, checkpoint.tensors)
+IN_CONFIG: Final = Reader(SGLANG, "`srt/speculative/dflash_utils.py`, `parse_dflash_draft_config`")
 
 
 def _gemma_norm(draft: Draft) -> str | None:
@@ -66,7 +43,7 @@ def _gemma_norm(draft: Draft) -> str | None:
 
 def _neox(draft: Draft) -> str | None:
     said = draft.config.get("rope_is_neox_style")
-    if draft.model_class in (LAGUNA, *BEAM) or said is None:
+    if draft.model_class in LAYERS_OF_THEIR_OWN or said is None:
         return None
     taken = bool(draft.config.get("is_neox_style", True))
     return None if bool(said) is taken else f"they are rotated as is_neox_style {str(taken).lower()} says"
@@ -85,9 +62,18 @@ def _scaled_embedding(draft: Draft) -> str | None:
     return f"it is {scale}, and the embeddings are not scaled" if unread else None
 
 
+def _value_scale(place: str) -> Matters:
+    def matters(draft: Draft) -> str | None:
+        scale = (draft.inner if place else draft.raw).get("attention_value_scale")
+        unread = scale not in (None, 1) and draft.model_class in LAYERS_OF_THEIR_OWN
+        return f"it is {scale}, and the values are not scaled" if unread else None
+
+    return matters
+
+
 def _multiplier(draft: Draft) -> str | None:
     value = draft.inner.get("output_multiplier")
-    unread = value not in (None, 1) and draft.model_class in BEAM
+    unread = value not in (None, 1) and draft.model_class == BEAM
     return f"it is {value}, and the logits are taken as they are" if unread else None
 
 
@@ -133,25 +119,8 @@ UNREAD: Final = (
             ("dflash_config.", "query_zero_predicts_next"),
         )
     ),
-    *(
-        UnreadKey(
-            f"{place}{key}",
-            ANCHOR,
-            anchor(place, key),
-            "Set sample_from_anchor at the top of config.json to the same value.",
-        )
-        for place, key in (
-            ("dflash_config.", "sample_from_anchor"),
-            ("dflash_config.", "query_zero_predicts_next"),
-            ("", "query_zero_predicts_next"),
-        )
-    ),
-    UnreadKey(
-        "norm_before_fc",
-        "which says that the target's features are normed before fc",
-        norm_before_fc,
-        NO_KEY + "only DFlashLagunaForCausalLM norms each feature, with aux_hidden_norms.",
-    ),
+    *ANCHOR_ELSEWHERE,
+    NORM_BEFORE_FC,
     UnreadKey(
         "dflash_config.input_embedding_scale",
         "which scales the embeddings of a block",
@@ -163,13 +132,23 @@ UNREAD: Final = (
         "which scales the logits of the selector",
         _multiplier,
         NO_KEY + "serve the draft with an engine that reads it.",
-        reader=IN_SELECTOR,
+        reader=IN_CONFIG,
     ),
     UnreadKey(
         "attention_value_scale",
-        "which scales the values of the attention",
-        nested_only("attention_value_scale", 1),
+        VALUE_SCALE,
+        nested_only("attention_value_scale", 1, SCALES_VALUES),
         "Move it into dflash_config.",
+    ),
+    *(
+        UnreadKey(
+            f"{place}attention_value_scale",
+            VALUE_SCALE,
+            _value_scale(place),
+            NO_KEY + "serve the draft with an engine that reads dflash_config.attention_value_scale.",
+            reader=reader,
+        )
+        for place, reader in (("", None), ("dflash_config.", IN_CONFIG))
     ),
     UnreadKey(
         "output_multiplier",
@@ -180,7 +159,7 @@ UNREAD: Final = (
     UnreadKey(
         "final_logit_softcapping",
         "which caps the logits of the selector",
-        nested_only("final_logit_softcapping", 0, DFLASH2 | BEAM),
+        nested_only("final_logit_softcapping", 0, DFLASH2 | {BEAM}),
         "Move it into dflash_config.",
     ),
     UnreadKey(

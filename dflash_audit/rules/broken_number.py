@@ -7,8 +7,10 @@ The engine takes these numbers as they are written, and Python's JSON takes `NaN
 - `rope_theta` is raised to fractions. NaN, zero and a number below zero make the angles NaN or infinite, and
   at infinity only the first pair of a head's numbers is turned at all.
 - `selector_top_k` candidates are picked out of the vocabulary: of more than it has, none can be.
-- `output_multiplier`, `final_logit_softcapping` and `attention_value_scale` are factors: NaN spreads to all
-  that they are multiplied with, and a multiplier of zero or below takes its order from the logits.
+- `output_multiplier` and `attention_value_scale` are factors: NaN spreads to all that they are multiplied
+  with, and a multiplier of zero or below takes its order from the logits.
+- `final_logit_softcapping` divides the logits and multiplies them again: infinity leaves NaN of them. NaN and
+  what is not above zero is no cap at all, but for vLLM's DFlash2 of Beam, which caps by any number.
 - `sliding_window` is counted in tokens. SGLang takes zero and less for no window at all; vLLM takes a number
   below zero as it is, and keeps nothing of the context.
 
@@ -36,9 +38,9 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from dflash_audit.diagnosis import vllm_unread_keys
-from dflash_audit.diagnosis.sglang_draft import SELECTORS, Draft, number, read_draft, whole
-from dflash_audit.diagnosis.vllm_draft import is_vllm
+from dflash_audit.diagnosis.sglang_draft import BEAM, SELECTORS, Draft, number, read_draft, whole
+from dflash_audit.diagnosis.vllm_draft import LAYERS_OF_THEIR_OWN, is_vllm
+from dflash_audit.diagnosis.vllm_draft import read_draft as read_by_vllm
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding, Severity
 from dflash_audit.sources.checkpoint import Checkpoint
@@ -52,19 +54,26 @@ WINDOW_HINT: Final = (
 Broken = tuple[Severity, str]
 """How bad a number is, and what it does."""
 
+LOST_LOGITS: Final[Broken] = (
+    "error",
+    "the logits that the selector goes by tell nothing of the tokens any more",
+)
+
 
 def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
     """One finding a number, for a draft that the engine loads.
 
     Source: SGLang 0.5.23 `srt/layers/layernorm.py` (`RMSNorm`), `srt/layers/rotary_embedding/base.py`
-    (`_compute_inv_freq`), `srt/models/dflash.py` (`candidate_topk`),
+    (`_compute_inv_freq`), `srt/models/dflash.py` (`candidate_topk`, `_transform_unary_logits`),
     `srt/layers/attention/triton_backend.py`; vLLM 0.33.0 `model_executor/layers/layernorm.py`,
     `logits_processor.py` (`get_top_k_tokens`), `v1/worker/gpu/spec_decode/dflash2/speculator.py`,
-    `v1/core/single_type_kv_cache_manager.py` (`get_num_skipped_tokens`), which check none of these.
+    `v1/core/single_type_kv_cache_manager.py` (`get_num_skipped_tokens`),
+    `model_executor/models/qwen3_dflash2.py` and `models/beam/nvidia/dflash2.py` (the cap). They check none of
+    these.
     """
     if run.plan is None or run.refusal is not None:
         return
-    draft = read_draft(run, checkpoint) or vllm_unread_keys.read_draft(run, checkpoint)
+    draft = read_draft(run, checkpoint) or read_by_vllm(run, checkpoint)
     for key, (value, broken) in NUMBERS.items() if draft else ():
         assert draft is not None
         found = value(draft)
@@ -111,13 +120,29 @@ def _candidates(value: float, draft: Draft) -> Broken | None:
 
 
 def _multiplier(value: float, draft: Draft) -> Broken | None:
-    if draft.model_class not in SELECTORS or 0 < value < math.inf:
+    # vLLM's Beam reads none.
+    if draft.model_class not in SELECTORS or _beam_of_vllm(draft) or 0 < value < math.inf:
         return None
-    return "error", "the logits that the selector goes by tell nothing of the tokens any more"
+    return LOST_LOGITS
 
 
-def _factor(value: float, draft: Draft) -> Broken | None:
-    return None if math.isfinite(value) else ("error", "all that it is multiplied with is lost")
+def _cap(value: float, draft: Draft) -> Broken | None:
+    if draft.model_class not in SELECTORS:
+        return None
+    # vLLM's Beam takes the number as it is; the others take it for no cap unless it is above zero.
+    lost = value == 0 or not math.isfinite(value) if _beam_of_vllm(draft) else value == math.inf
+    return LOST_LOGITS if lost else None
+
+
+def _beam_of_vllm(draft: Draft) -> bool:
+    return is_vllm(draft.engine) and draft.model_class == BEAM
+
+
+def _value_scale(value: float, draft: Draft) -> Broken | None:
+    own_layers = is_vllm(draft.engine) and draft.model_class in LAYERS_OF_THEIR_OWN
+    if math.isfinite(value) or own_layers:
+        return None
+    return "error", "all that it is multiplied with is lost"
 
 
 def _window(value: float, draft: Draft) -> Broken | None:
@@ -148,7 +173,7 @@ NUMBERS: Final[Numbers] = {
     "rope_theta": (_rope_theta, _base),
     "selector_top_k": (_nested("selector_top_k"), _candidates),
     "output_multiplier": (_nested("output_multiplier"), _multiplier),
-    "final_logit_softcapping": (_nested("final_logit_softcapping"), _factor),
-    "attention_value_scale": (_nested("attention_value_scale"), _factor),
+    "final_logit_softcapping": (_nested("final_logit_softcapping"), _cap),
+    "attention_value_scale": (_nested("attention_value_scale"), _value_scale),
     WINDOW: (lambda draft: number(draft.config.get(WINDOW)), _window),
 }

@@ -31,6 +31,7 @@ from collections.abc import Iterable, Iterator
 from dflash_audit.diagnosis import unread_keys, unread_keys_0_5_19, vllm_unread_keys
 from dflash_audit.diagnosis.sglang_draft import Draft, read_draft
 from dflash_audit.diagnosis.unread_keys import UnreadKey
+from dflash_audit.diagnosis.vllm_draft import read_draft as read_by_vllm
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
 from dflash_audit.sources.checkpoint import Checkpoint
@@ -41,15 +42,17 @@ def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
 
     Public record: sglang#40144 (`sample_from_anchor`).
     """
-    draft = vllm_unread_keys.read_draft(run, checkpoint)
+    draft = read_by_vllm(run, checkpoint)
     if draft is not None:
         yield from _unread(draft, vllm_unread_keys.UNREAD)
     draft = read_draft(run, checkpoint)
+    if draft is None:
+        return
+    older = run.engine == unread_keys_0_5_19.ENGINE
     # What it refuses before the load it has no code for: that is said already.
-    if draft is not None and run.engine == unread_keys_0_5_19.ENGINE and run.plan is not None:
+    if older and run.plan is not None:
         yield from _unread(draft, unread_keys_0_5_19.UNREAD)
-    if draft is not None:
-        yield from _unread(draft, unread_keys.UNREAD)
+    yield from _unread(draft, unread_keys_0_5_19.UNREAD_BY_ANY if older else unread_keys.UNREAD)
 
 
 def _unread(draft: Draft, rows: Iterable[UnreadKey]) -> Iterator[Finding]:

@@ -28,7 +28,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from dflash_audit.diagnosis.sglang_draft import DSPARK, SELECTORS, by_name, is_sglang, read_draft
+from dflash_audit.diagnosis.sglang_draft import SELECTORS, by_name, is_sglang, read_draft
+from dflash_audit.drops import DSPARK
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
 from dflash_audit.kinds import named
