@@ -12,7 +12,6 @@ from dflash_audit.facts import Facts
 from dflash_audit.finding import FailOn
 from dflash_audit.judge import judge
 from dflash_audit.report import Report
-from dflash_audit.rules.engines_disagree import unmended
 from dflash_audit.several_sizes import AtSize, merged, merged_skips
 from dflash_audit.sources.checkpoint import Checkpoint
 from dflash_audit.sources.progress import waiting
@@ -88,7 +87,7 @@ def _audit(request: Request) -> Report:
 
 def _judged(facts: Facts) -> AtSize:
     findings, skips = judge(facts)
-    if any(map(unmended, findings)):
+    if any(finding.unmended for finding in findings):
         # Only here: an audit on which the engines agree does without.
         from dflash_audit.fixing.agreement import with_agreement
 

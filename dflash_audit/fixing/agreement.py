@@ -14,7 +14,6 @@ from dflash_audit.fixing.score import score
 from dflash_audit.fixing.search import search
 from dflash_audit.fold import enumerated
 from dflash_audit.repairs.edit import ABSENT, Edit, Proposal
-from dflash_audit.rules.engines_disagree import HINT, unmended
 from dflash_audit.sources.checkpoint import Tensor
 
 MOST_TENSORS: Final = 2_000
@@ -31,22 +30,24 @@ Tensors = tuple[Tensor, ...]
 
 def with_agreement(findings: Sequence[Finding], facts: Facts) -> list[Finding]:
     """The findings, where engines that disagree are told a change that was replayed, if there is one."""
-    if not any(map(unmended, findings)) or len(facts.checkpoint.tensors) > MOST_TENSORS:
+    if len(facts.checkpoint.tensors) > MOST_TENSORS:
         return [*findings]
-    return [replace(each, hint=_hint(each, facts)) if unmended(each) else each for each in findings]
+    return [_mended(each, facts) if each.unmended else each for each in findings]
 
 
-def _hint(finding: Finding, facts: Facts) -> str:
-    engines = facts.gating.union(finding.subject.split(", "))
+def _mended(finding: Finding, facts: Facts) -> Finding:
+    """The finding with the change for a hint; as it is where none is found."""
+    engines = facts.gating.union(finding.unmended)
     if not engines <= ENGINES.keys():
-        return HINT
+        return finding
     profiles = tuple(run for run in facts.runs if run.engine in engines or run.engine not in SUPERSEDED)
     facts = facts._replace(runs=profiles)
-    for group in _groups(facts.gating, [name for name in finding.subject.split(", ")]):
+    for group in _groups(facts.gating, finding.unmended):
         what = _rewritten(facts, group) or _edited(facts, group)
         if what is not None:
-            return f"{what} Replayed so, {enumerated(name for name in ENGINES if name in group)} serve it."
-    return HINT
+            served = enumerated(name for name in ENGINES if name in group)
+            return replace(finding, hint=f"{what} Replayed so, {served} serve it.", unmended=())
+    return finding
 
 
 def _groups(gating: frozenset[str], failing: Sequence[str]) -> Iterator[frozenset[str]]:
