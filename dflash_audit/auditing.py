@@ -12,7 +12,6 @@ from dflash_audit.facts import Facts
 from dflash_audit.finding import FailOn
 from dflash_audit.judge import judge
 from dflash_audit.report import Report
-from dflash_audit.rules.engines_disagree import unmended
 from dflash_audit.several_sizes import AtSize, merged, merged_skips
 from dflash_audit.sources.checkpoint import Checkpoint
 from dflash_audit.sources.progress import waiting
@@ -69,8 +68,8 @@ def _audit(request: Request) -> Report:
         return Report(origin(request.source, request.revision), error=unreadable)
     warmups, error = _warm_up(request, conditions, checkpoint, runs)
     first = Facts(checkpoint, runs, request.gating, conditions, warmups or ())
-    sizes = [_judged(first)]
-    sizes += [_judged(Facts(checkpoint, of, request.gating, each)) for each, of in others]
+    sizes = [judged(first)]
+    sizes += [judged(Facts(checkpoint, of, request.gating, each)) for each, of in others]
     return Report(
         checkpoint.origin,
         checkpoint=checkpoint,
@@ -86,9 +85,10 @@ def _audit(request: Request) -> Report:
     )
 
 
-def _judged(facts: Facts) -> AtSize:
+def judged(facts: Facts) -> AtSize:
+    """What the rules say of one size, with a change for engines that disagree where one is found."""
     findings, skips = judge(facts)
-    if any(map(unmended, findings)):
+    if any(finding.unmended for finding in findings):
         # Only here: an audit on which the engines agree does without.
         from dflash_audit.fixing.agreement import with_agreement
 

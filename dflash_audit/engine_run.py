@@ -1,7 +1,7 @@
 """What an engine does with a checkpoint, as one value whatever the engine."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dflash_audit.loadplan import LoadPlan
@@ -71,3 +71,7 @@ class EngineRun:
     remembered: dict[Callable[..., Any], Any] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
+
+    # What is remembered stays here: a copy may be filled further.
+    def __reduce__(self) -> tuple[type["EngineRun"], tuple[Any, ...]]:
+        return EngineRun, tuple(getattr(self, each.name) for each in fields(self) if each.init)

@@ -23,7 +23,8 @@ class Finding:
     tensors, parameters or entries that one finding folds, `subject` names them in one.
     `ranks` are the tensor parallel sizes at which it holds, where several were
     asked for and it does not hold at all; with `about_size` the subject is that size
-    itself. `waived` is set by the gate alone; no rule knows of it.
+    itself. `waived` is set by the gate alone; no rule knows of it. `unmended` are the engines
+    of a disagreement that no change was found for by the time it was judged.
     """
 
     rule: str
@@ -36,6 +37,7 @@ class Finding:
     waived: Waiver | None = None
     ranks: tuple[int, ...] = ()
     about_size: bool = False
+    unmended: tuple[str, ...] = ()
 
     @property
     def count(self) -> int:

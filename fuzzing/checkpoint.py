@@ -7,13 +7,13 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from dflash_audit.auditing import judged
 from dflash_audit.engine_run import Conditions
 from dflash_audit.engines import ENGINES, engine
 from dflash_audit.errors import Unreadable
 from dflash_audit.facts import Facts
 from dflash_audit.formats import FORMATS, render
 from dflash_audit.formats.screen import Screen
-from dflash_audit.judge import judge
 from dflash_audit.report import Report
 from dflash_audit.sources.checkpoint import Checkpoint
 from fuzzing import drafted
@@ -53,5 +53,5 @@ LOOKS: Final[Mapping[str, Callable[[str], Any]]] = {
 def _audited(checkpoint: Checkpoint, conditions: Conditions, names: tuple[str, ...]) -> Report:
     runs = tuple(engine(name).replay(checkpoint, conditions) for name in names)
     gating = frozenset(names[:1])
-    findings, skips = judge(Facts(checkpoint, runs, gating, conditions))
-    return Report(checkpoint.origin, checkpoint, runs, gating, (*findings,), (*skips,), conditions)
+    of = judged(Facts(checkpoint, runs, gating, conditions))
+    return Report(checkpoint.origin, checkpoint, runs, gating, of.findings, of.skips, conditions)

@@ -2,10 +2,12 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from dflash_audit.dtypes import DENSE_FLOATS, TORCH
 from dflash_audit.engines import ENGINES, SUPERSEDED, engine
 from dflash_audit.facts import Facts
 from dflash_audit.finding import Finding
@@ -14,8 +16,9 @@ from dflash_audit.fixing.score import score
 from dflash_audit.fixing.search import search
 from dflash_audit.fold import enumerated
 from dflash_audit.repairs.edit import ABSENT, Edit, Proposal
-from dflash_audit.rules.engines_disagree import HINT, unmended
 from dflash_audit.sources.checkpoint import Tensor
+from dflash_audit.sources.tensors import Tensors, as_tensors
+from dflash_audit.tree import FUSED
 
 MOST_TENSORS: Final = 2_000
 """Of a draft on which a change is looked for: each one is replayed on every engine."""
@@ -23,30 +26,29 @@ MOST_TENSORS: Final = 2_000
 MOST_SHOWN: Final = 80
 """Characters of a value that a sentence shows."""
 
-QKV: Final = ("q_proj", "k_proj", "v_proj")
-FUSED: Final = "qkv_proj"
-
-Tensors = tuple[Tensor, ...]
+QKV: Final = "qkv_proj"
 
 
 def with_agreement(findings: Sequence[Finding], facts: Facts) -> list[Finding]:
     """The findings, where engines that disagree are told a change that was replayed, if there is one."""
-    if not any(map(unmended, findings)) or len(facts.checkpoint.tensors) > MOST_TENSORS:
+    if len(facts.checkpoint.tensors) > MOST_TENSORS:
         return [*findings]
-    return [replace(each, hint=_hint(each, facts)) if unmended(each) else each for each in findings]
+    return [_mended(each, facts) if each.unmended else each for each in findings]
 
 
-def _hint(finding: Finding, facts: Facts) -> str:
-    engines = facts.gating.union(finding.subject.split(", "))
+def _mended(finding: Finding, facts: Facts) -> Finding:
+    """The finding with the change for a hint; as it is where none is found."""
+    engines = facts.gating.union(finding.unmended)
     if not engines <= ENGINES.keys():
-        return HINT
+        return finding
     profiles = tuple(run for run in facts.runs if run.engine in engines or run.engine not in SUPERSEDED)
     facts = facts._replace(runs=profiles)
-    for group in _groups(facts.gating, [name for name in finding.subject.split(", ")]):
+    for group in _groups(facts.gating, finding.unmended):
         what = _rewritten(facts, group) or _edited(facts, group)
         if what is not None:
-            return f"{what} Replayed so, {enumerated(name for name in ENGINES if name in group)} serve it."
-    return HINT
+            served = enumerated(name for name in ENGINES if name in group)
+            return replace(finding, hint=f"{what} Replayed so, {served} serve it.", unmended=())
+    return finding
 
 
 def _groups(gating: frozenset[str], failing: Sequence[str]) -> Iterator[frozenset[str]]:
@@ -58,9 +60,10 @@ def _groups(gating: frozenset[str], failing: Sequence[str]) -> Iterator[frozense
 
 def _rewritten(facts: Facts, engines: Collection[str]) -> str | None:
     """The same tensors in another layout."""
+    stored = as_tensors(facts.checkpoint.tensors)
     for advice, rewrite in REWRITES:
-        tensors = tuple(rewrite(facts.checkpoint.tensors))
-        if tensors == facts.checkpoint.tensors:
+        tensors = Tensors(rewrite(stored))
+        if tensors == stored or _collide(stored, tensors):
             continue
         checkpoint = replace(facts.checkpoint, tensors=tensors)
         runs = tuple(engine(run.engine).replay(checkpoint, facts.conditions) for run in facts.runs)
@@ -69,28 +72,44 @@ def _rewritten(facts: Facts, engines: Collection[str]) -> str | None:
     return None
 
 
+def _collide(before: Tensors, after: Tensors) -> bool:
+    """Whether a tensor gets a name that another one has."""
+    had, has = (Counter(tensor.name for tensor in tensors) for tensors in (before, after))
+    return any(has[name] > count for name, count in had.items())
+
+
 def _without_model(tensors: Tensors) -> Iterator[Tensor]:
     return (tensor._replace(name=tensor.name.removeprefix("model.")) for tensor in tensors)
 
 
 def _first_layer(tensors: Tensors) -> Iterator[Tensor]:
-    return (tensor._replace(name=re.sub(r"^midlayer\.", "layers.0.", tensor.name)) for tensor in tensors)
+    renamed = (re.sub(r"^(model\.|)midlayer\.", r"\1layers.0.", tensor.name) for tensor in tensors)
+    return (tensor._replace(name=name) for tensor, name in zip(tensors, renamed, strict=True))
 
 
 def _one_qkv(tensors: Tensors) -> Iterator[Tensor]:
     """Each layer's three dense weights as one, in the place of the first."""
     found = {tensor.name: tensor for tensor in tensors}
+    first, *_ = shards = [*FUSED[QKV]]
     for tensor in tensors:
         module, _, leaf = tensor.name.rpartition(".")
         attention, _, shard = module.rpartition(".")
-        parts = [found.get(f"{attention}.{name}.{leaf}") for name in QKV]
-        whole = [part for part in parts if part is not None and len(part.shape) == 2]
-        if shard not in QKV or leaf != "weight" or len(whole) < len(QKV):
+        parts = [found[name] for each in shards if (name := f"{attention}.{each}.{leaf}") in found]
+        if shard not in shards or leaf != "weight" or len(parts) < len(shards) or not _stackable(parts):
             yield tensor
-        elif shard == QKV[0]:
-            rows = sum(part.shape[0] for part in whole)
-            shape = (rows, tensor.shape[1])
-            yield tensor._replace(name=f"{attention}.{FUSED}.{leaf}", shape=shape)
+        elif shard == first:
+            rows = sum(part.shape[0] for part in parts)
+            yield tensor._replace(name=f"{attention}.{QKV}.{leaf}", shape=(rows, tensor.shape[1]))
+
+
+def _stackable(parts: Sequence[Tensor]) -> bool:
+    """Whether they are dense matrices of one dtype, with the same columns."""
+    kinds = {(part.dtype, part.shape[1:]) for part in parts}
+    return (
+        len(kinds) == 1
+        and all(len(part.shape) == 2 for part in parts)
+        and TORCH.get(parts[0].dtype) in DENSE_FLOATS
+    )
 
 
 REWRITES: Final[tuple[tuple[str, Callable[[Tensors], Iterable[Tensor]]], ...]] = (

@@ -47,11 +47,6 @@ NO_LIST: Final = (
 )
 
 
-def unmended(finding: Finding) -> bool:
-    """Whether it is a disagreement that no ignore list was tried on."""
-    return finding.rule == "engines-disagree" and finding.hint == HINT
-
-
 def find(facts: Facts, findings: Sequence[Finding]) -> Iterator[Finding]:
     """One finding for all engines that fail where the gating ones do not."""
     verdicts = {run.engine: verdict(run, findings) for run in facts.runs}
@@ -70,6 +65,7 @@ def find(facts: Facts, findings: Sequence[Finding]) -> Iterator[Finding]:
         subject=", ".join(run.engine for run in failing),
         message=f"The draft passes on {enumerated(sorted(facts.gating))}, but {whys}.",
         hint=_hint(facts, faulty),
+        unmended=() if _listed(facts, faulty) else tuple(run.engine for run in faulty),
     )
 
 
@@ -79,7 +75,12 @@ def _hint(facts: Facts, faulty: Sequence[EngineRun]) -> str:
         return "Name the engine that it is for in the model card."
     if facts.change is None:
         return HINT
-    return NO_LIST if facts.change.serve.isdisjoint(run.engine for run in faulty) else facts.change.advice
+    return facts.change.advice if _listed(facts, faulty) else NO_LIST
+
+
+def _listed(facts: Facts, faulty: Sequence[EngineRun]) -> bool:
+    """Whether an ignore list mends some of them."""
+    return facts.change is not None and any(run.engine in facts.change.serve for run in faulty)
 
 
 def _whys(failing: Sequence[EngineRun], findings: Sequence[Finding]) -> Iterator[str]:

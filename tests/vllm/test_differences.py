@@ -1,13 +1,17 @@
 """What SGLang and vLLM take in different ways, each engine's verdict as its record has it."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from materialize import materialize
 from parity.case import FIXTURES, Case, recorded
 from parity.expectation import fails
 
+from dflash_audit.auditing import Request, audit
 from dflash_audit.engines import ENGINES
+from dflash_audit.fixing.fix import fix
 
 DIFFERENCES = recorded("differences")
 
@@ -99,6 +103,20 @@ def test_every_engine_is_recorded_and_loads_what_its_source_says(case: Case) -> 
     assert {*case.records} == {*ENGINES}
     loads = verdicts(case)
     assert (loads[SGLANG], loads[VLLM]) == LOADS[case.folder.name]
+
+
+def test_a_change_beside_the_list_is_looked_for_where_the_list_is_not_enough(tmp_path: Path) -> None:
+    draft = materialize(FIXTURES / "differences" / "01-fc-bare-ignored", tmp_path / "draft")
+    config = json.loads((draft / "config.json").read_text()) | {"has_own_lm_head": True}
+    (draft / "config.json").write_text(json.dumps(config))
+    (found,) = (
+        each
+        for each in audit(Request(str(draft), frozenset({"sglang-next"}))).findings
+        if each.rule == "engines-disagree"
+    )
+    assert found.hint is not None and "Replayed so," in found.hint
+    assert "to quantization_config.ignore." in found.hint and "has_own_lm_head" in found.hint
+    assert fix(Request(str(draft), frozenset(ENGINES))).outcome == "mended"
 
 
 def disagreement(case: Case, scratch: Path, gating: str) -> dict[str, Any]:

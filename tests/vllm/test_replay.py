@@ -182,6 +182,14 @@ def test_a_layout_that_it_does_not_load_is_a_warning(tmp_path: Path) -> None:
     assert said is None or said.severity == "warning"
 
 
+@pytest.mark.parametrize("tokens", [100_000, 10**400], ids=["many", "more than a float holds"])
+def test_a_block_of_more_tokens_than_a_step_has_is_refused(tokens: int, tmp_path: Path) -> None:
+    config = json.loads((CASES / "dense-dflash1" / "config.json").read_text())["dflash_config"]
+    changes = {"dflash_config": {**config, "block_size": tokens}, "block_size": tokens}
+    refusal = replayed(changed("dense-dflash1", tmp_path / "draft", changes)).refusal
+    assert refusal is not None and (refusal.stage, refusal.reason[:21]) == ("build", "block_size is more th")
+
+
 def test_what_is_beyond_the_replay_is_skipped(tmp_path: Path) -> None:
     run = replayed(changed("dense-dspark", tmp_path / "draft", {"architectures": ["Gemma4DSparkModel"]}))
     assert run.refusal is None and run.skipped is not None
