@@ -17,9 +17,9 @@ from typing import Any, Final
 from materialize import materialize
 from record_cases import Record, given_options, has_default, unfilled
 
-from against_engine.vllm_on_cpu import be_rank_0_of
 from against_engine.vllm_target import table, target_config, write_target
 from against_engine.vllm_watch import Watch, torch_name
+from dflash_audit.engines.vllm_installed.child.platform import be_rank_0_of
 
 DSPARK: Final = ("Qwen3DSparkModel", "DSparkDraftModel", "LingDSparkModel", "Gemma4DSparkModel")
 """What a server is started with the method dspark for; with dflash for any other."""
