@@ -17,7 +17,7 @@ from typing import Any, Final
 from materialize import materialize
 from record_cases import Record, given_options, has_default, unfilled
 
-from against_engine.vllm_target import table, target_config, write_target
+from against_engine.vllm_target import fitting_config, table, write_target
 from against_engine.vllm_watch import Watch, torch_name
 from dflash_audit.engines.vllm_installed.child.platform import be_rank_0_of
 
@@ -217,6 +217,6 @@ def record_vllm(case: Path) -> Record:
     with tempfile.TemporaryDirectory() as scratch:
         folder = materialize(case, Path(scratch) / case.name)
         config = json.loads((folder / "config.json").read_text())
-        target = write_target(Path(scratch) / "target", target_config(config, own, ranks))
+        target = write_target(Path(scratch) / "target", fitting_config(config, own, ranks))
         record = Draft(folder, target, ranks).run()
     return record | ({} if ranks == 1 else {"tp": ranks})
