@@ -89,7 +89,7 @@ class Draft:
 
     def _said(self, error: Exception) -> str:
         """The error's type and message, the same in every run: sets sorted, without the scratch folder."""
-        text = SET.sub(_sorted, f"{type(error).__name__}: {error}")
+        text = with_sorted_sets(f"{type(error).__name__}: {error}")
         return text.replace(f"{self.folder.parent}/", "")[:2000]
 
     def _server(self) -> Any:
@@ -161,6 +161,11 @@ class Draft:
                 if took != size.get(name, took) and not name.endswith((".weight_shape", ".g_idx"))
             ],
         }
+
+
+def with_sorted_sets(text: str) -> str:
+    """The text with the names of each set in order: Python tells them in another one every time."""
+    return SET.sub(_sorted, text)
 
 
 def _sorted(names: re.Match[str]) -> str:
