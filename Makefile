@@ -74,9 +74,13 @@ parity: $(VENV)/.test
 	done; [ -z "$$differ" ]
 
 parity-vllm: $(VENV)/.test
-	OMP_NUM_THREADS=1 PYTHONPATH=. nice $(VENV)/bin/python scripts/random_parity.py --count $(PARITY_COUNT) \
-	  --seed $(PARITY_SEED) --record build/parity/vllm-$(PARITY_SEED).json \
-	  --vllm-python $(or $(VLLM_PYTHON),$(error give VLLM_PYTHON=…, a Python that holds vllm==0.33.0))
+	for card in h200 a100 l40s b200 rtx5090 t4; do \
+	  count=$(PARITY_COUNT); [ $$card = h200 ] || count=$$((count / 10)); \
+	  OMP_NUM_THREADS=1 PYTHONPATH=. nice $(VENV)/bin/python scripts/random_parity.py --gpu $$card --count $$count \
+	    --seed $(PARITY_SEED) --record build/parity/vllm-$$card-$(PARITY_SEED).json \
+	    --vllm-python $(or $(VLLM_PYTHON),$(error give VLLM_PYTHON=…, a Python that holds vllm==0.33.0)) \
+	  || differ=1; \
+	done; [ -z "$$differ" ]
 
 records:
 	$(or $(SGLANG_PYTHON),$(error give SGLANG_PYTHON=…, a Python that holds sglang==0.5.23)) scripts/record_cases.py fixtures/cases fixtures/fuzz

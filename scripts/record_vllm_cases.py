@@ -23,6 +23,7 @@ import argparse
 import json
 import re
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +31,13 @@ ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from against_engine.vllm_on_cpu import start  # noqa: E402
-from against_engine.vllm_replay import record_vllm  # noqa: E402
+from against_engine.vllm_replay import record_vllm, with_sorted_sets  # noqa: E402
 from record_cases import Record, card_of, write_lines  # noqa: E402
 
 from dflash_audit.cards import CARDS, DEFAULT_CARD  # noqa: E402
 
-RUNS_OWN = re.compile(r"/tmp/[^/ '\"]+/|0x[0-9a-f]+|\{'.*")
-"""What an error tells of the run rather than of the draft: its folder, an address, the order of a set."""
+RUNS_OWN = re.compile(re.escape(tempfile.gettempdir()) + r"/[^/ '\"]+/|0x[0-9a-f]+")
+"""What an error tells of the run rather than of the draft: its folder, an address."""
 
 
 NOT_LOOKED_AT = "failed to be inspected"
@@ -82,7 +83,8 @@ def differences(known: Record, record: Record) -> list[str]:
 
 
 def _told(value: Any) -> str:
-    return RUNS_OWN.sub("…", json.dumps(value, sort_keys=True))
+    # Older records have the sets in errors in the order of their run.
+    return with_sorted_sets(RUNS_OWN.sub("…", json.dumps(value, sort_keys=True)))
 
 
 def _shown(value: Any) -> str:

@@ -17,9 +17,9 @@ from typing import Any, Final
 from materialize import materialize
 from record_cases import Record, given_options, has_default, unfilled
 
-from against_engine.vllm_on_cpu import be_rank_0_of
-from against_engine.vllm_target import table, target_config, write_target
+from against_engine.vllm_target import fitting_config, table, write_target
 from against_engine.vllm_watch import Watch, torch_name
+from dflash_audit.engines.vllm_installed.child.platform import be_rank_0_of
 
 DSPARK: Final = ("Qwen3DSparkModel", "DSparkDraftModel", "LingDSparkModel", "Gemma4DSparkModel")
 """What a server is started with the method dspark for; with dflash for any other."""
@@ -89,7 +89,7 @@ class Draft:
 
     def _said(self, error: Exception) -> str:
         """The error's type and message, the same in every run: sets sorted, without the scratch folder."""
-        text = SET.sub(_sorted, f"{type(error).__name__}: {error}")
+        text = with_sorted_sets(f"{type(error).__name__}: {error}")
         return text.replace(f"{self.folder.parent}/", "")[:2000]
 
     def _server(self) -> Any:
@@ -163,6 +163,11 @@ class Draft:
         }
 
 
+def with_sorted_sets(text: str) -> str:
+    """The text with the names of each set in order: Python tells them in another one every time."""
+    return SET.sub(_sorted, text)
+
+
 def _sorted(names: re.Match[str]) -> str:
     return "{" + ", ".join(sorted(names[1].split(", "))) + "}"
 
@@ -217,6 +222,6 @@ def record_vllm(case: Path) -> Record:
     with tempfile.TemporaryDirectory() as scratch:
         folder = materialize(case, Path(scratch) / case.name)
         config = json.loads((folder / "config.json").read_text())
-        target = write_target(Path(scratch) / "target", target_config(config, own, ranks))
+        target = write_target(Path(scratch) / "target", fitting_config(config, own, ranks))
         record = Draft(folder, target, ranks).run()
     return record | ({} if ranks == 1 else {"tp": ranks})

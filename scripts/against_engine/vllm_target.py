@@ -5,11 +5,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-HEADS, KV_HEADS = 4, 2
-"""Of each rank, so that any number of ranks can share the target."""
+from dflash_audit.engines.vllm_installed.child.target import target_config
 
 
-def target_config(draft: Mapping[str, Any], own: Mapping[str, Any], ranks: int) -> dict[str, Any]:
+def fitting_config(draft: Mapping[str, Any], own: Mapping[str, Any], ranks: int) -> dict[str, Any]:
     """The config of a small Qwen3 that fits a draft of this config.json, and its ranks.
 
     It has the draft's width and vocabulary, and as many layers as the draft says
@@ -22,25 +21,12 @@ def target_config(draft: Mapping[str, Any], own: Mapping[str, Any], ranks: int) 
         value = draft.get(key, inner.get(key, layer.get(key)))
         return value if isinstance(value, int) and value > 0 else default
 
-    return {
-        "architectures": ["Qwen3ForCausalLM"],
-        "model_type": "qwen3",
+    numbers = {
         "hidden_size": said("hidden_size", 128),
         "num_hidden_layers": said("num_target_layers", 8),
         "vocab_size": said("vocab_size", 256),
-        "intermediate_size": 256,
-        "num_attention_heads": HEADS * ranks,
-        "num_key_value_heads": KV_HEADS * ranks,
-        "head_dim": 64,
-        "hidden_act": "silu",
-        "attention_bias": False,
-        "rms_norm_eps": 1e-6,
-        "max_position_embeddings": 4096,
-        "rope_parameters": {"rope_type": "default", "rope_theta": 1e7},
-        "tie_word_embeddings": False,
-        "dtype": "bfloat16",
-        **own,
     }
+    return target_config({**numbers, **own}, ranks)
 
 
 def table(config: Mapping[str, Any], key: str) -> Mapping[str, Any]:

@@ -17,7 +17,7 @@ sys.path.insert(0, str(SCRIPTS))
 
 from against_engine.asked import Engines  # noqa: E402
 from against_engine.shrink import shrunk, size  # noqa: E402
-from against_engine.vllm_target import target_config  # noqa: E402
+from against_engine.vllm_target import fitting_config  # noqa: E402
 from random_cases import make, make_for_vllm, write  # noqa: E402
 from random_drafts.case import Case, Sizes  # noqa: E402
 from random_parity import compare, report_on  # noqa: E402
@@ -62,7 +62,7 @@ def test_a_random_draft_for_vllm_is_asked_for_by_the_depth_of_its_target(tmp_pat
 
 def test_a_target_is_made_to_fit_the_draft_and_its_ranks() -> None:
     draft = {"hidden_size": 384, "dflash_config": {"num_target_layers": 36}, "vocab_size": "many"}
-    config = target_config(draft, {"vocab_size": 1000}, ranks=8)
+    config = fitting_config(draft, {"vocab_size": 1000}, ranks=8)
     sizes = ("hidden_size", "num_hidden_layers", "vocab_size")
     assert [config[key] for key in sizes] == [384, 36, 1000]
     assert not config["num_attention_heads"] % 8 and not config["num_key_value_heads"] % 8

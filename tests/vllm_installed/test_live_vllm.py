@@ -9,7 +9,7 @@ from parity.case import recorded
 from parity.comparison import disagreements
 from test_cli import report, run
 
-from dflash_audit.engine_run import Conditions
+from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.engines import engine
 from dflash_audit.engines.installed.engine import Installed
 from dflash_audit.engines.installed.packages import VLLM
@@ -50,6 +50,25 @@ def test_it_does_what_was_recorded(group: str, process: Process, tmp_path: Path)
         assert (name, disagreements(case, case.records[PROFILE], LIVE, document(audited))) == (name, [])
         live, profile = (audited.verdict(run) for run in audited.runs)
         assert (name, live) == (name, profile)
+
+
+@pytest.mark.parametrize("capability", [75, 80, 100, 120])
+def test_it_builds_on_any_card_what_the_profile_builds(capability: int, tmp_path: Path) -> None:
+    conditions = Conditions(capability=capability)
+    with Process(VLLM, capability) as child:
+        for name in ("dense-dflash1", "ct-dflash2-fp8dyn_all", "ct-dflash2-w4a16_all"):
+            folder = materialize(FIXTURES / "cases" / name, tmp_path / name)
+            audited = audited_by_both(read_path(folder), conditions, child)
+            live, profile = audited.runs
+            assert live.tree is not None, (name, live.refusal)
+            assert audited.verdict(live) == audited.verdict(profile), name
+            assert shapes(live) == shapes(profile), name
+
+
+def shapes(run: EngineRun) -> dict[str, tuple[int, ...]]:
+    """Of every parameter that was built."""
+    assert run.tree is not None
+    return {name: parameter.shape for name, _, parameter in run.tree.parameters()}
 
 
 def audited_by_both(checkpoint: Checkpoint, conditions: Conditions, process: Process) -> Report:

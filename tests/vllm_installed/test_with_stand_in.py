@@ -77,6 +77,14 @@ def test_an_audit_tells_what_it_built_and_loaded(tmp_path: Path) -> None:
 
 
 @with_stand_in
+@pytest.mark.parametrize("card", ["t4", "l40s", "b200", "rtx5090"])
+def test_a_draft_is_built_for_every_card(card: str, tmp_path: Path) -> None:
+    """On the newest ones attention makes a buffer on the card, which is not there."""
+    entry, _ = live(draft(tmp_path / "draft"), "--gpu", card)
+    assert (entry["model_class"], entry["refusal"]) == ("DFlashQwen3ForCausalLM", None)
+
+
+@with_stand_in
 def test_a_target_is_the_one_that_is_named(tmp_path: Path) -> None:
     (tmp_path / "target").mkdir()
     config = {"architectures": ["Qwen3ForCausalLM"], "num_hidden_layers": 36, "hidden_size": 16}

@@ -12,7 +12,7 @@ from dflash_audit.engines.vllm.quantization.config import QuantConfig, Surroundi
 from dflash_audit.engines.vllm.quantization.settle import Settled, read_config, settle
 from dflash_audit.engines.vllm.rope import check_context
 from dflash_audit.engines.vllm.target import target_facts
-from dflash_audit.engines.vllm.unserved import unserved
+from dflash_audit.engines.vllm.unserved import no_forward, unknown_class, unserved
 from dflash_audit.engines.vllm.weight_files import loaded_tensors
 from dflash_audit.hf_config import decoder_part
 from dflash_audit.hf_config.config_object import Attributes
@@ -49,17 +49,15 @@ class VLLM(NamedTuple):
         except Refused as refused:
             run = progress.run
             run.refusal = Refusal(progress.stage, refused.reason, pattern=refused.pattern)
-            named = None if run.config is None else run.config.get("architectures")
-            # What names no class is a fault of the config, and no family.
-            if progress.stage == "class" and isinstance(named, list) and named:
-                run.unserved = f"drafts of the class {', '.join(map(str, named))}"
+            if progress.stage == "class":
+                run.unserved = unknown_class(checkpoint.config)
         except NotModelled as unknown:
             progress.run.skipped = unknown.reason
         return progress.run
 
     def forward(self, run: EngineRun) -> "Forward":
         """What the draft of `run` computes; see `Engine`."""
-        raise NotModelled("the forward pass of vLLM's drafts is not modelled: warm up on an engine of SGLang")
+        no_forward(run)
 
 
 class _Progress:

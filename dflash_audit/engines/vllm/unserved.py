@@ -5,9 +5,11 @@ head alone) and `qwen2.py` (`Qwen2MLP` takes silu alone).
 """
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, NoReturn
 
+from dflash_audit.engine_run import EngineRun
 from dflash_audit.engines.vllm.fields import nested
+from dflash_audit.refusal import NotModelled
 
 SGLANG: Final = "SGLang"
 ACTIVATION_OF_SGLANG: Final = "swigluoai"
@@ -18,6 +20,23 @@ class Unserved(NamedTuple):
 
     family: str
     served_by: str | None
+
+
+def unknown_class(config: Mapping[str, Any]) -> str | None:
+    """The family of a draft whose class the engine does not know; None where its config.json names none.
+
+    What names no class is a fault of the config, and no family.
+    """
+    named = config.get("architectures")
+    if not isinstance(named, list) or not named or not all(isinstance(name, str) for name in named):
+        return None
+    return f"drafts of the class {', '.join(named)}"
+
+
+def no_forward(run: EngineRun) -> NoReturn:
+    """What the draft of `run` computes, which nothing here knows; see `Engine.forward`."""
+    del run
+    raise NotModelled("the forward pass of vLLM's drafts is not modelled: warm up on an engine of SGLang")
 
 
 def unserved(config: Mapping[str, Any], model_class: str) -> Unserved | None:

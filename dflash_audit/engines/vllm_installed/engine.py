@@ -1,6 +1,6 @@
 """The engine `vllm@installed`."""
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.engines.installed.engine import Installed
@@ -9,15 +9,11 @@ from dflash_audit.engines.installed.process import Job
 from dflash_audit.engines.installed.reading import Reading
 from dflash_audit.engines.vllm import serving
 from dflash_audit.engines.vllm.target import target_facts
-from dflash_audit.engines.vllm.unserved import unserved
+from dflash_audit.engines.vllm.unserved import no_forward, unknown_class, unserved
 from dflash_audit.engines.vllm_installed.own_values import unfilled
 from dflash_audit.engines.vllm_installed.quantization import quant_config
 from dflash_audit.hf_config.replay import replayed
-from dflash_audit.refusal import NotModelled
 from dflash_audit.sources.checkpoint import Checkpoint
-
-if TYPE_CHECKING:
-    from dflash_audit.forward import Forward
 
 
 def job(checkpoint: Checkpoint, conditions: Conditions) -> Job:
@@ -49,17 +45,11 @@ def told(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> None
         lacking = unserved(run.config, run.model_class)
         if lacking is not None:
             run.unserved, run.served_by = lacking
-    elif run.refusal is not None and run.refusal.stage == "class" and named:
-        run.unserved = f"drafts of the class {', '.join(named)}"
+    elif run.refusal is not None and run.refusal.stage == "class":
+        run.unserved = unknown_class(raw)
     if run.tree is not None:
         method, tokens = serving.method(raw, named), serving.tokens(raw)
         run.serve = serving.serve_command(method, tokens, checkpoint.origin, conditions)
 
 
-def forward(run: EngineRun) -> "Forward":
-    """What the draft of `run` computes; see `Engine`."""
-    del run
-    raise NotModelled("the forward pass of vLLM's drafts is not modelled: warm up on an engine of SGLang")
-
-
-INSTALLED: Final = Installed(VLLM, job, Reading(quant_config, unfilled, told), forward)
+INSTALLED: Final = Installed(VLLM, job, Reading(quant_config, unfilled, told), no_forward)

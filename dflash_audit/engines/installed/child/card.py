@@ -1,7 +1,8 @@
 """Make torch say that this machine has one card, of any kind, and no other.
 
 SGLang picks quantization methods, schemes and kernels by the platform when it is
-imported, so a draft that is built without this is another one than a server's.
+imported, and vLLM its platform and its attention, so a draft that is built without
+this is another one than a server's.
 """
 
 import ctypes
@@ -19,7 +20,7 @@ DRIVER: Final = (
     "cuMemMap", "cuMemRelease", "cuMemSetAccess", "cuMemUnmap", "cuModuleGetFunction",
     "cuModuleLoadData", "cuPointerGetAttribute", "cuTensorMapEncodeIm2col", "cuTensorMapEncodeTiled",
 )  # fmt: skip
-"""What SGLang's compiled kernels link against; nothing here calls one."""
+"""What the compiled kernels of SGLang and vLLM link against; nothing here calls one."""
 
 
 class NoDriver(Exception):
@@ -27,7 +28,7 @@ class NoDriver(Exception):
 
 
 def claim_card(capability: int) -> None:
-    """Claim a card of this compute capability (times ten). Call before SGLang is imported.
+    """Claim a card of this compute capability (times ten). Call before SGLang or vLLM is imported.
 
     Raises `NoDriver`.
     """

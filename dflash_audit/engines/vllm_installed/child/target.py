@@ -24,10 +24,18 @@ QWEN3: Final[Mapping[str, Any]] = {
 }
 """What a draft's build does not hang on."""
 
+HEADS: Final = ("num_attention_heads", "num_key_value_heads")
+"""What each rank has as many of as stand above, so that any number of ranks can share the target."""
+
+
+def target_config(numbers: Mapping[str, Any], ranks: int = 1) -> dict[str, Any]:
+    """The config of a small Qwen3 with these layers, width and vocabulary, for so many ranks."""
+    return {**QWEN3, **{key: QWEN3[key] * ranks for key in HEADS}, **numbers}
+
 
 @contextmanager
 def target_folder(numbers: Mapping[str, int]) -> Iterator[str]:
     """The folder of a Qwen3 with these layers, width and vocabulary: its config is all that is read of it."""
     with TemporaryDirectory(prefix="dflash-audit-") as scratch:
-        Path(scratch, "config.json").write_text(json.dumps({**QWEN3, **numbers}))
+        Path(scratch, "config.json").write_text(json.dumps(target_config(numbers)))
         yield scratch

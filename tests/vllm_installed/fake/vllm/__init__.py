@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 from transformers import dynamic_module_utils
 
@@ -79,7 +79,22 @@ class VocabParallelEmbedding(Module):
 
 
 class AttentionLayerBase(Module):
-    """Has no method without a quantized cache."""
+    """Has no method without a quantized cache; makes a buffer on a new card."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        here = sys.modules[__name__]
+        if here.platforms._current_platform.get_device_capability() >= (10, 0):
+            here.v1.attention.backends.flashinfer._get_multi_ctas_kv_counter_buffer(1, "cuda")
+
+
+def on_the_card(size: int, device: str) -> None:
+    raise RuntimeError("Found no NVIDIA driver on your system")
+
+
+class DeviceCapability(NamedTuple):
+    major: int
+    minor: int
 
 
 class DFlashQwen3ForCausalLM(Module):
@@ -226,9 +241,13 @@ def offer(name: str, **held: Any) -> None:
 
 offer("platforms")
 offer("platforms.cuda", NonNvmlCudaPlatform=NonNvmlCudaPlatform)
-offer("platforms.interface", DeviceCapability=tuple)
+offer("platforms.interface", DeviceCapability=DeviceCapability)
 offer("distributed", parallel_state=SimpleNamespace())
 offer("transformers_utils", repo_utils=SimpleNamespace())
+offer("v1")
+offer("v1.attention")
+offer("v1.attention.backends")
+offer("v1.attention.backends.flashinfer", _get_multi_ctas_kv_counter_buffer=on_the_card)
 offer("config", set_current_vllm_config=set_current_vllm_config)
 offer("config.load", LoadConfig=LoadConfig)
 offer("engine")
