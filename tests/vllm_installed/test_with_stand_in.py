@@ -129,6 +129,13 @@ def test_where_it_stops_is_told(changes: dict[str, Any], stage: str, reason: str
 
 
 @with_stand_in
+@pytest.mark.parametrize("layers", [10**6, int("9" * 400)])
+def test_a_target_of_a_million_layers_has_no_stand_in(layers: int, tmp_path: Path) -> None:
+    entry, _ = live(draft(tmp_path / "draft", num_target_layers=layers))
+    assert entry["verdict"] == "skipped"
+
+
+@with_stand_in
 def test_a_class_that_takes_its_own_target_is_skipped(tmp_path: Path) -> None:
     entry, findings = live(draft(tmp_path / "draft", architectures=["Gemma4DSparkModel"]))
     assert (entry["verdict"], findings) == ("skipped", [])

@@ -9,7 +9,7 @@ from dflash_audit.engines.installed.folder import as_folder
 from dflash_audit.engines.installed.packages import Package
 from dflash_audit.engines.installed.process import Job, Process, failed
 from dflash_audit.engines.installed.reading import Reading, read_record
-from dflash_audit.refusal import Refusal, Refused
+from dflash_audit.refusal import NotModelled, Refusal, Refused
 from dflash_audit.sources.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ class Installed:
     """A package as it is installed here: a child process imports it, which takes a quarter of a minute.
 
     `job` makes what the child is asked beside the folder; it raises `Refused` where no
-    server could be started for the draft. `forward_of` says what a draft computes.
+    server could be started for the draft, and `NotModelled` where none is made up. `forward_of` says what a draft computes.
     """
 
     package: Package
@@ -51,6 +51,8 @@ class Installed:
             job = self.job(checkpoint, conditions)
         except Refused as refused:
             return EngineRun(self.name, version=process.version, refusal=Refusal("config", refused.reason))
+        except NotModelled as unknown:
+            return EngineRun(self.name, version=process.version, skipped=unknown.reason)
         with as_folder(checkpoint) as folder:
             record = process.ask({"folder": folder, **job})
         return read_record(record, self.name, process.version, checkpoint, conditions, self.reading)

@@ -13,13 +13,19 @@ from dflash_audit.engines.vllm.unserved import no_forward, unknown_class, unserv
 from dflash_audit.engines.vllm_installed.own_values import unfilled
 from dflash_audit.engines.vllm_installed.quantization import quant_config
 from dflash_audit.hf_config.replay import replayed
+from dflash_audit.refusal import NotModelled
 from dflash_audit.sources.checkpoint import Checkpoint
+
+MOST_LAYERS: Final = 1_000
+"""The target that stands beside the draft is gone through layer by layer, and a config may say any number."""
 
 
 def job(checkpoint: Checkpoint, conditions: Conditions) -> Job:
     """How the draft is served, and beside which target: as the profile assumes it."""
     raw = checkpoint.config
     facts = target_facts(raw, conditions)
+    if facts.layers > MOST_LAYERS:
+        raise NotModelled(f"a target of more than {MOST_LAYERS:,} layers has no stand-in")
     with replayed("no server can be started for the draft"):
         return {
             "method": serving.method(raw, _named(checkpoint)),
