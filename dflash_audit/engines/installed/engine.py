@@ -21,7 +21,8 @@ class Installed:
     """A package as it is installed here: a child process imports it, which takes a quarter of a minute.
 
     `job` makes what the child is asked beside the folder; it raises `Refused` where no
-    server could be started for the draft, and `NotModelled` where none is made up. `forward_of` says what a draft computes.
+    server could be started for the draft, and `NotModelled` where none is made up.
+    `forward_of` says what a draft computes.
     """
 
     package: Package
