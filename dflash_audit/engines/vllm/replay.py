@@ -189,7 +189,7 @@ def surroundings_of(
 def _build(ready: _Ready, tp: int) -> Tree:
     draft, quant = ready.draft, ready.quant
     if draft.tokens >= MOST_SLOTS - 1:
-        raise Refused(f"block_size asks for more tokens than the {MOST_SLOTS:,} of a step")
+        raise Refused(f"block_size is more than the {MOST_SLOTS:,} tokens of a step")
     with replayed("vLLM cannot build the draft"):
         # Each family is imported when it is asked for.
         if ready.model_class == LAGUNA:
