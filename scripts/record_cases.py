@@ -275,19 +275,10 @@ class Replay:
         parameters = []
         for name, parameter in model.named_parameters():
             module = modules[name.rpartition(".")[0]]
-            method = getattr(module, "scheme", None) or getattr(module, "quant_method", None)
             # A rule of the config may give one layer an order by activations that the others do not have.
-            if getattr(getattr(method, "quant_config", None), "desc_act", False):
+            if getattr(getattr(method_of(module), "quant_config", None), "desc_act", False):
                 self.ordered.add(name)
-            parameters.append(
-                {
-                    "name": name,
-                    "shape": list(parameter.shape),
-                    "dtype": torch_name(parameter.dtype),
-                    "module_class": type(module).__name__,
-                    "scheme": None if method is None else type(method).__name__,
-                }
-            )
+            parameters.append(described(name, parameter, module))
         self.record["parameters"] = parameters
         by_module = {name: asked[id(m)] for name, m in modules.items() if id(m) in asked and has_own(m)}
         if by_module:
@@ -319,6 +310,23 @@ class Replay:
                 if took != size[name] and not name.endswith((".weight_shape", ".g_idx"))
             ],
         }
+
+
+def method_of(module: Any) -> Any:
+    """What quantizes a module: its scheme where it has one, None of one that nothing quantizes."""
+    return getattr(module, "scheme", None) or getattr(module, "quant_method", None)
+
+
+def described(name: str, parameter: Any, module: Any) -> dict[str, Any]:
+    """A built parameter of a module as a record has it."""
+    method = method_of(module)
+    return {
+        "name": name,
+        "shape": list(parameter.shape),
+        "dtype": torch_name(parameter.dtype),
+        "module_class": type(module).__name__,
+        "scheme": None if method is None else type(method).__name__,
+    }
 
 
 def note_prefixes(quant_config: Any, asked: dict[int, str]) -> None:

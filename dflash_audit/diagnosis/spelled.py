@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Final
 
 from dflash_audit.engine_run import EngineRun
@@ -24,6 +25,8 @@ MENDED: Final = frozenset(
     )
 )
 """Rules whose findings another list may mend."""
+
+OTHERS: Final = frozenset(RULES) - MENDED
 
 Judge = Callable[[EngineRun, Collection[str]], Iterable[Finding]]
 
@@ -49,8 +52,10 @@ def with_spelling(
     serve: set[str] = set()
     for run in spelling.on_all_tensors():
         replayed.add(run.engine)
-        left.update(map(_key, judge(run, MENDED)))
-        if all(finding.severity != "error" for finding in judge(run, RULES)):
+        found = [*judge(run, MENDED)]
+        left.update(map(_key, found))
+        # The other rules are asked only where these leave no error.
+        if all(finding.severity != "error" for finding in chain(found, judge(run, OTHERS))):
             serve.add(run.engine)
     advice = spelling.advice()
     mended = [

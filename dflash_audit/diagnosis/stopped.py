@@ -15,6 +15,11 @@ def stopped(run: EngineRun, stage: Stage, rule: str, subject: str, hint: str) ->
     yield Finding(rule, "error", run.engine, subject, message, elsewhere(run) or hint, (subject,))
 
 
+def by_ranks(run: EngineRun) -> bool:
+    """Whether it stops because a size of the draft does not go with the number of ranks."""
+    return run.refusal is not None and run.refusal.reason.endswith(" ranks")
+
+
 def elsewhere(run: EngineRun) -> str | None:
     """What to do about a draft that the engine has no code for, None where it has."""
     if run.unserved is None:

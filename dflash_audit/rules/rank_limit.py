@@ -28,6 +28,7 @@ from dataclasses import replace
 from typing import Final
 
 from dflash_audit.diagnosis.kernel_limits import limit
+from dflash_audit.diagnosis.stopped import by_ranks
 from dflash_audit.diagnosis.stored import faults
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.engines import LIVE, engine
@@ -60,14 +61,13 @@ def _serves(run: EngineRun, conditions: Conditions) -> bool:
 
 def _finding(run: EngineRun, conditions: Conditions, ranks: int) -> Finding:
     # A size of the draft itself that the ranks do not divide is none that quantization changes.
-    by_size = run.refusal is not None and run.refusal.reason.endswith(" ranks")
     return Finding(
         rule="rank-limit",
         severity="warning",
         engine=run.engine,
         subject=f"--tp {conditions.tp}",
         message=f"{run.engine} serves this draft with --tp {ranks}, and not with this many.",
-        hint=f"Serve with --tp {ranks}{OR_BY_ROW if run.quantization and not by_size else ''}.",
+        hint=f"Serve with --tp {ranks}{OR_BY_ROW if run.quantization and not by_ranks(run) else ''}.",
         subjects=(f"--tp {conditions.tp}",),
         about_size=True,
     )

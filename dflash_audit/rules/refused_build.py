@@ -30,7 +30,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from dflash_audit.diagnosis.stopped import stopped
+from dflash_audit.diagnosis.stopped import by_ranks, stopped
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
 
@@ -51,7 +51,7 @@ def _hint(run: EngineRun) -> str:
         return 'Keep "targets": ["Linear"], and leave layers out by the ignore list.'
     if "schemes for" in reason:
         return "Ignore all shards of the fused layer, or none of them."
-    if reason.endswith(" ranks"):
+    if by_ranks(run):
         return "Serve with a number of ranks (--tp) that goes with these sizes."
     own = [match[0] for match in DFLASH_KEY.finditer(reason)]
     if own:

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from materialize import materialize
-from record_cases import Record, given_options, has_default, unfilled
+from record_cases import Record, described, given_options, has_default, unfilled
 
 from against_engine.vllm_target import fitting_config, table, write_target
-from against_engine.vllm_watch import Watch, torch_name
+from against_engine.vllm_watch import Watch
 from dflash_audit.engines.vllm_installed.child.platform import be_rank_0_of
 
 DSPARK: Final = ("Qwen3DSparkModel", "DSparkDraftModel", "LingDSparkModel", "Gemma4DSparkModel")
@@ -122,16 +122,7 @@ class Draft:
         for name, parameter in model.named_parameters():
             at = name.rpartition(".")[0]
             module = modules[at]
-            method = getattr(module, "scheme", None) or getattr(module, "quant_method", None)
-            parameters.append(
-                {
-                    "name": name,
-                    "shape": list(parameter.shape),
-                    "dtype": torch_name(parameter.dtype),
-                    "module_class": type(module).__name__,
-                    "scheme": None if method is None else type(method).__name__,
-                }
-            )
+            parameters.append(described(name, parameter, module))
             if prefix := getattr(module, "prefix", None):
                 asked[at] = prefix
         self.record["parameters"] = parameters
