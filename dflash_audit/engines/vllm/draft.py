@@ -102,6 +102,7 @@ def build(
     quant: QuantConfig | None,
     own_head: QuantConfig | None,
     tp: int,
+    capability: int,
 ) -> Tree:
     """Build the tree of a draft.
 
@@ -110,12 +111,13 @@ def build(
         quant: the quantization config of its layers, None for a dense draft.
         own_head: the config that a head of its own is built with.
         tp: ranks; shapes are those of rank 0.
+        capability: the card's, times ten.
 
     Raises:
         Refused: a constructor raises.
         NotModelled: a quantization method leaves the modelled ground.
     """
-    assembly = Assembly(quant, tp, Tree())
+    assembly = Assembly(quant, tp, capability, Tree())
     assembly.container("", model_class)
     shape.check(draft)
     _model(assembly, draft, shape)
@@ -145,11 +147,12 @@ def _model(assembly: Assembly, draft: Draft, shape: Shape) -> None:
 
 def _uses_aux(config: Config) -> bool:
     """Whether the target's features are projected; refused where the tables cannot be put together."""
-    parts = [config.get(key, {}) for key in ("eagle_config", "dflash_config")]
-    for part in parts:
+    eagle, inner = config.get("eagle_config", {}), config.get("dflash_config", {})
+    # A dict can be updated with an empty list, and is.
+    for part in (eagle, {} if inner in ([], "") else inner):
         if not isinstance(part, Mapping):
             raise Refused(f"dflash_config and eagle_config must be objects, got {part!r}")
-    joined = {**parts[0], **parts[1]}
+    joined = {**eagle, **nested(config)}
     return bool(joined.get("use_aux_hidden_state", config.get("use_aux_hidden_state", True)))
 
 
@@ -205,7 +208,7 @@ def _attention(assembly: Assembly, draft: Draft, shape: Shape, layer: int, name:
     check_rope(config, head_dim)
     if heads % kv_heads:
         raise Refused(f"num_heads ({heads}) is not divisible by num_kv_heads ({kv_heads})")
-    assembly.attention(f"{name}.attn", f"{prefix}.attn", quantized)
+    assembly.attention(f"{name}.attn", f"{prefix}.attn", head_dim, bool(sinks), quantized)
     assembly.norm(f"{name}.q_norm", head_dim)
     assembly.norm(f"{name}.k_norm", head_dim)
 
@@ -315,7 +318,7 @@ def _refiner(assembly: Assembly, draft: Draft) -> None:
 def _head(assembly: Assembly, draft: Draft, shape: Shape, own_head: QuantConfig | None) -> None:
     own, target = draft.draft_vocab_size, draft.target.vocab_size
     quantized = shape.own_head and truthy(draft.config.get("has_own_lm_head", False))
-    heads = Assembly(own_head, assembly.tp, assembly.tree)
+    heads = assembly._replace(quant=own_head)
     heads.head("lm_head", own, draft.hidden_size, "lm_head", quantized=quantized, shared=True)
     if not shape.beam and shape.reduced(own, target):
         mapping = Parameter("draft_id_to_target_id", (own,), "int64", defaulted=True)
