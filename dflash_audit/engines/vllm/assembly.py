@@ -122,7 +122,7 @@ class Assembly(NamedTuple):
             layer = Linear(HEAD, prefix, size, (_padded(tokens, VOCABULARY_PADDING),), size, (rows,))
             scheme = self.quant.head(layer)
             if scheme is not None:
-                parameters = tuple(_of_vocabulary(each, tokens) for each in scheme.parameters)
+                parameters = tuple(_of_vocabulary(each, tokens, shared) for each in scheme.parameters)
                 held = Scheme(scheme.name, scheme.loader, parameters, scheme.block_size)
                 self._add(Module(name, HEAD, parameters, prefix, held, None))
                 return
@@ -165,12 +165,12 @@ class Assembly(NamedTuple):
         self.tree.add(module)
 
 
-def _of_vocabulary(parameter: Parameter, tokens: int) -> Parameter:
+def _of_vocabulary(parameter: Parameter, tokens: int, shared: bool) -> Parameter:
     """A parameter of a quantized head, which a row for each token fills."""
     at = parameter.placement
     kind = Kind.EXACT if at.output_dim is None else Kind.VOCABULARY
     placement = Placement(kind, at.output_dim, at.input_dim, at.packed_dim, at.packed_factor, tokens=tokens)
-    return parameter._replace(placement=placement)
+    return parameter._replace(placement=placement, defaulted=shared or parameter.defaulted)
 
 
 def _padded(size: int, multiple: int) -> int:

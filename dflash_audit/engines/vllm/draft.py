@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from dflash_audit.engines.vllm.assembly import MODEL_DTYPE, Assembly
-from dflash_audit.engines.vllm.fields import Config, integer, needed, nested, real, truthy
+from dflash_audit.engines.vllm.fields import Config, integer, needed, nested, real, size, truthy
 from dflash_audit.engines.vllm.quantization.config import QuantConfig
 from dflash_audit.engines.vllm.rope import check_rope
 from dflash_audit.engines.vllm.target import TargetFacts
@@ -302,9 +302,13 @@ def _refiner(assembly: Assembly, draft: Draft) -> None:
     """`XPressRefinerHead`, of torch's own layers in the dtype that torch makes them in."""
     config, hidden, at = draft.config, draft.hidden_size, "model.xpress_head"
     tokens, rank = integer(config, "vocab_size"), integer(config, "xpress_rank", 256)
-    middle = integer(config, "xpress_mlp_hidden", 512)
-    block = config.get("xpress_block_size") or integer(config, "num_speculative_steps", 15) + 1
-    mix = Parameter("mix_L", (rank, int(block), int(block)), MODEL_DTYPE)
+    middle = size(config, "xpress_mlp_hidden", 512)
+    integer(config, "xpress_topc", 512)
+    by_steps = not config.get("xpress_block_size")
+    block = (
+        size(config, "num_speculative_steps", 15) + 1 if by_steps else size(config, "xpress_block_size", 0)
+    )
+    mix = Parameter("mix_L", (rank, block, block), MODEL_DTYPE)
     assembly.container(at, "XPressRefinerHead", mix)
     assembly.container(f"{at}.w1", "Embedding", Parameter("weight", (tokens, rank), MODEL_DTYPE))
     for name, inputs, outputs in (

@@ -34,7 +34,7 @@ def build(model_class: str, draft: Draft, quant: QuantConfig | None, tp: int, ca
 def _model(assembly: Assembly, draft: Draft) -> None:
     config, hidden = draft.config, draft.hidden_size
     ids = needed(draft.inner, "target_layer_ids")
-    if not ids or not isinstance(ids, list):
+    if not ids or not isinstance(ids, list | str):
         raise Refused("a Laguna draft's config requires dflash_config.target_layer_ids")
     types = _layer_types(draft)
     assembly.container("model", "DFlashLagunaModel")

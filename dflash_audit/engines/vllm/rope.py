@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from dflash_audit.engines.vllm.fields import Config
-from dflash_audit.refusal import Refused
+from dflash_audit.refusal import NotModelled, Refused
 from dflash_audit.torch_numbers import number, positions, scalar
 
 DEFAULT_BASE: Final = 10000
@@ -128,7 +128,16 @@ def _table(rope: Rope, times: float = 1) -> None:
         positions(rope.max_position * times)
 
 
+FOURIER: Final = ("num_key_value_heads", "num_inv_freq", "fope_sep_head", "fope_init_factor")
+"""What a rope with `use_fope` cannot do without."""
+
+
 def _default(rope: Rope) -> None:
+    if rope.get("use_fope") and "mrope_section" not in rope.parameters:
+        missing = [key for key in FOURIER if key not in rope.parameters]
+        if missing:
+            raise Refused(f"a rope with use_fope needs {missing[0]}")
+        raise NotModelled("a rope with use_fope has coefficients of its own, which are not replayed")
     _table(rope)
     _sections(rope)
 
