@@ -131,6 +131,12 @@ def _heads_in_every_layer(config: ConfigObject) -> list[Any]:
 
 _LAGUNA_FULL: Final = {"rope_theta": 500000.0, "partial_rotary_factor": 0.5}
 _LAGUNA_SLIDING: Final = {"rope_theta": 10000.0, "partial_rotary_factor": 1.0}
+_GEMMA4_FULL: Final = {
+    "rope_type": "proportional",
+    "rope_theta": 1_000_000.0,
+    "partial_rotary_factor": 0.25,
+}
+_GEMMA4_SLIDING: Final = {"rope_theta": 10_000.0}
 _MIMO_FULL: Final = {"rope_theta": 5_000_000.0, "partial_rotary_factor": 0.334}
 _MIMO_SLIDING: Final = {"rope_theta": 10_000.0, "partial_rotary_factor": 0.334}
 
@@ -144,6 +150,31 @@ def _gemma3_layers(config: ConfigObject) -> None:
     pattern = config.extra.get("sliding_window_pattern", 6)
     config.set("_sliding_window_pattern", pattern)
     schedule(every(pattern), SLIDING, FULL)(config)
+
+
+def _gemma4_window(config: ConfigObject) -> None:
+    if config.need("use_bidirectional_attention") == "all":
+        config.set("is_causal", False)
+        config.set("sliding_window", config.need("sliding_window") // 2 + 1)
+
+
+def _gemma4_layers(config: ConfigObject) -> None:
+    """Five sliding layers and a full one where nothing is said; the last is full whatever is said."""
+    schedule(every(6), SLIDING, FULL)(config)
+    types = config.need("layer_types")
+    if types and types[-1] != FULL:
+        types[-1] = FULL
+
+
+def _gemma4_heads(config: ConfigObject) -> None:
+    """The width and the number of the heads of full layers, which the object has layer by layer."""
+    number = config.extra.pop("num_global_key_value_heads", None)
+    if number is None or not config.need("attention_k_eq_v"):
+        number = config.need("num_key_value_heads")
+    config.extra |= {
+        "global_head_dim": config.extra.pop("global_head_dim", 512),
+        "num_global_key_value_heads": number,
+    }
 
 
 def _gemma_activation(config: ConfigObject) -> None:
@@ -419,6 +450,15 @@ TRANSFORMERS_CLASSES: Final[Mapping[str, Behaviour]] = {
         (_gemma3_window, _gemma3_layers),
         convert_rope=rope.convert_by_layer_type,
         validate_architecture=heads_divide_width,
+    ),
+    "gemma4_text": Behaviour(
+        (
+            _gemma4_window,
+            _gemma4_layers,
+            default("rope_parameters", _by_layer_type(_GEMMA4_FULL, _GEMMA4_SLIDING)),
+            _gemma4_heads,
+        ),
+        convert_rope=rope.leave,
     ),
     "glm": Behaviour((partial_rotary(0.5), default("eos_token_id", lambda config: [151329, 151336, 151338]))),
     "glm4": Behaviour(

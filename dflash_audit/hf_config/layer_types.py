@@ -11,6 +11,7 @@ from typing import Any, Final
 from dflash_audit.hf_config.config_object import ConfigObject
 from dflash_audit.refusal import Refused
 
+GEMMA4: Final = "gemma4_text"
 FULL: Final = "full_attention"
 SLIDING: Final = "sliding_attention"
 
@@ -37,6 +38,18 @@ LEGACY: Final[Mapping[Any, str]] = {
     "deepseek_sparse_attention": "indexed_attention",
     "qwen_sparse_attention": "indexed_attention",
 }
+
+
+def heads_vary(attributes: Mapping[str, Any]) -> bool:
+    """Whether the full layers of a Gemma 4 config have other heads than its sliding ones.
+
+    Such an object has no width and no number of heads as a whole, whatever its layers are: what asks for
+    one raises.
+    """
+    if attributes.get("model_type") != GEMMA4 or FULL not in (attributes.get("layer_types") or ()):
+        return False
+    pairs = (("head_dim", "global_head_dim"), ("num_key_value_heads", "num_global_key_value_heads"))
+    return any(attributes[own] != attributes[of_full] for own, of_full in pairs)
 
 
 def remap(config: ConfigObject) -> None:

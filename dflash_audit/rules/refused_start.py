@@ -1,7 +1,8 @@
 """The draft loads, and the server stops as it makes the part that proposes its tokens.
 
 vLLM asks the config for more than its classes do: the token that stands for the ones to be drafted, and
-whether a block's first row is sampled.
+whether a block's first row is sampled. Of a Laguna and of a Gemma 4 draft it also takes the weights of the
+keys and values apart, to compute those of the context: they have to be dense there.
 
 ## Why it matters
 
@@ -27,18 +28,30 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from dflash_audit.diagnosis.vllm_draft import is_vllm
+from dflash_audit.dtypes import DENSE_FLOATS
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
 from dflash_audit.sources.checkpoint import Checkpoint
+from dflash_audit.tree import Parameter
 
 MASKS: Final = ("dspark_noise_token_id", "pard_token", "ptd_token_id")
 """Other keys of the token that stands for a drafted one; given at all, they count."""
+
+LAGUNA: Final = "DFlashLagunaForCausalLM"
+GEMMA4: Final = "Gemma4DSparkForCausalLM"
+
+CONTEXT: Final[Mapping[str, str]] = {LAGUNA: "qkv_proj", GEMMA4: "k_proj"}
+"""Class -> the layer of whose `weight` it makes one for the context of all layers.
+
+Source: vLLM 0.33.0 `model_executor/models/laguna_dflash.py` and `gemma4_dspark.py`,
+`_build_context_kv_buffers` and `_project_context_kv`; the other classes call the layer itself.
+"""
 
 XPRESS: Final = "Qwen3XPressForCausalLM"
 
 
 def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
-    """One finding for the mask token, and one for the anchor.
+    """One finding for the mask token, one for the anchor, one for layers that cannot be taken apart.
 
     Source: vLLM 0.33.0 `v1/worker/gpu/spec_decode/utils.py`, `get_parallel_drafting_token_id`;
     `dflash/speculator.py` and `xpress/speculator.py` there.
@@ -49,6 +62,7 @@ def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
         return
     inner = config.get("dflash_config")
     inner = inner if isinstance(inner, Mapping) else {}
+    yield from _context(run)
     fault = _mask(config, inner)
     if fault is not None:
         hint = "Write the mask_token_id that the draft was trained with into dflash_config."
@@ -62,6 +76,35 @@ def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
             f"{key} is true, and this engine samples no first row of a block for such a draft",
             "Set it to false if the draft was not trained so; else name another engine in the model card.",
         )
+
+
+def _context(run: EngineRun) -> Iterator[Finding]:
+    """What stands in the way of the weights for the context."""
+    layer = CONTEXT.get(run.model_class or "")
+    modules = {} if layer is None or run.tree is None else run.tree.modules
+    found = [module for name, module in modules.items() if name.endswith(f".self_attn.{layer}")]
+    held = [next((p for p in module.parameters if p.name == "weight"), None) for module in found]
+    quantized = [module.name for module, weight in zip(found, held, strict=True) if not _dense(weight)]
+    if quantized:
+        yield _finding(
+            run,
+            quantized[0],
+            f"{quantized[0]} is quantized, and this class computes the keys and values of the context with"
+            " its plain weight",
+            f"Leave {layer} out of the recipe and quantize again, with {layer} in the list of layers to leave"
+            " dense.",
+        )
+    if run.model_class == GEMMA4 and any(name.endswith(".self_attn.v_proj") for name in modules):
+        yield _finding(
+            run,
+            "attention_k_eq_v",
+            "a layer has values of its own, and this class takes the context's from its keys, in every layer",
+            "Serve a draft whose layers are all of full_attention with attention_k_eq_v.",
+        )
+
+
+def _dense(weight: Parameter | None) -> bool:
+    return weight is not None and weight.dtype in DENSE_FLOATS
 
 
 def _mask(config: Mapping[str, Any], inner: Mapping[str, Any]) -> str | None:

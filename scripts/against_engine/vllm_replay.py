@@ -27,12 +27,14 @@ DSPARK: Final = ("Qwen3DSparkModel", "DSparkDraftModel", "LingDSparkModel", "Gem
 DEFAULT_BLOCK: Final = 8
 """Tokens in a block where the config does not say: vLLM has no number of its own."""
 
+GEMMA4: Final = "Gemma4DSparkForCausalLM"
+
 MOST_ON_CPU: Final = 2**29
 """Bytes that a draft is built with for real. A larger one is built on the device whose tensors take no memory
 and forget what they are given; all that it lets pass beside is a dtype that no copy is written for."""
 
 SHARED: Final = re.compile(
-    r"^lm_head\.|embed_tokens\.|mask_embedding$|draft_id_to_target_id$|\.attn\.[qkv]_(scale|zero_point)$"
+    r"^lm_head\.|layer_scalar$|normalizer$|embed_tokens\.|mask_embedding$|draft_id_to_target_id$|\.attn\.[qkv]_(scale|zero_point)$"
 )
 """What is the target's, or has a value of its own, where the checkpoint holds none."""
 
@@ -69,6 +71,7 @@ class Draft:
         import torch
         from vllm.config import set_current_vllm_config
         from vllm.model_executor.model_loader.utils import get_model_architecture, initialize_model
+        from vllm.model_executor.models.utils import get_draft_quant_config
 
         config = self._server().create_engine_config()
         drafted = config.speculative_config.draft_model_config
@@ -78,6 +81,9 @@ class Draft:
             draft_class, _ = get_model_architecture(drafted)
             self.record["class"] = draft_class.__name__
             self.stage = "build"
+            if draft_class.__name__ == GEMMA4:
+                # As `load_dspark_model` does: this class builds with what the server has.
+                config.quant_config = get_draft_quant_config(config)
             with torch.device("meta" if nominal_size(drafted.hf_config) > MOST_ON_CPU else "cpu"):
                 model = initialize_model(vllm_config=config, model_config=drafted)
         self._record_build(model)
@@ -119,7 +125,7 @@ class Draft:
     def _record_build(self, model: Any) -> None:
         modules = dict(model.named_modules())
         parameters, asked = [], {}
-        for name, parameter in model.named_parameters():
+        for name, parameter in (*model.named_parameters(), *loaded_buffers(model)):
             at = name.rpartition(".")[0]
             module = modules[at]
             parameters.append(described(name, parameter, module))
@@ -152,6 +158,14 @@ class Draft:
                 if took != size.get(name, took) and not name.endswith((".weight_shape", ".g_idx"))
             ],
         }
+
+
+def loaded_buffers(model: Any) -> Iterator[tuple[str, Any]]:
+    """The buffers of a Gemma 4 draft that its loader fills as it fills parameters."""
+    if type(model).__name__ == GEMMA4:
+        for name, buffer in model.named_buffers():
+            if name.rpartition(".")[2] in ("layer_scalar", "normalizer"):
+                yield name, buffer
 
 
 def with_sorted_sets(text: str) -> str:

@@ -110,7 +110,7 @@ def _default_loader() -> Callable[..., Any]:
 
 def _name_of(parameter: Any, model: Any) -> str | None:
     """The name of a parameter, also where the loader was handed another view of it."""
-    for name, known in model.named_parameters():
+    for name, known in (*model.named_parameters(), *model.named_buffers()):
         # One on the meta device has the address 0.
         if known is parameter or (known.data_ptr() and known.data_ptr() == parameter.data_ptr()):
             return str(name)

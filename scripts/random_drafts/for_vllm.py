@@ -160,6 +160,55 @@ def xpress(rng: random.Random) -> Case:
     return case
 
 
+def gemma4(rng: random.Random) -> Case:
+    """A Gemma 4 DSpark draft: heads by the kind of a layer, four norms, and keys that are values too."""
+    case = families.dspark(rng)
+    s, config = case.sizes, case.config
+    kinds = ("full_attention", "full_attention", "sliding_attention")
+    types = [case.pick(*kinds) if case.chance(0.3) else "full_attention" for _ in range(s.layers)]
+    wide, keys = case.pick(s.head_dim, s.head_dim, 64), case.pick(s.kv_heads, s.kv_heads, 1)
+    shared = case.chance(0.85)
+    config["target_layer_ids"] = case.setting("target_layer_ids")
+    config |= {
+        "architectures": ["Gemma4DSparkModel"], "model_type": "gemma4_text", "layer_types": types,
+        "global_head_dim": wide, "num_global_key_value_heads": keys, "attention_k_eq_v": shared,
+        "hidden_activation": case.pick("gelu_pytorch_tanh", "gelu_pytorch_tanh", "silu", "relu"),
+    }  # fmt: skip
+    for key in ("rope_theta", "rope_scaling", "rope_parameters", "hidden_act", "sliding_window"):
+        config.pop(key, None)
+    if case.chance(0.3):
+        config["rope_parameters"] = case.pick(
+            {"rope_type": "default", "rope_theta": 10000.0},
+            {"full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.5, "rope_theta": 1e6},
+             "sliding_attention": {"rope_type": "default", "rope_theta": 1e4}, "rope_theta": 1e6},
+        )  # fmt: skip
+    if case.chance(0.1):
+        config.pop(
+            case.pick("global_head_dim", "num_global_key_value_heads", "layer_types", "markov_rank"), 0
+        )
+    for name in [name for name in case.tensors if ".self_attn." in name or "layernorm" in name]:
+        del case.tensors[name]
+    types = config.get("layer_types", types)
+    for layer, kind in enumerate(types):
+        last = layer == s.layers - 1
+        full = kind == "full_attention" or last
+        width, heads = (wide, keys if shared else s.kv_heads) if full else (s.head_dim, s.kv_heads)
+        at, own = f"layers.{layer}.", {"q_proj": s.heads, "k_proj": heads, "v_proj": heads}
+        if full and shared and case.chance(0.9):
+            del own["v_proj"]
+        case.dense({f"{at}self_attn.{name}.weight": [n * width, s.hidden] for name, n in own.items()})
+        case.dense({f"{at}self_attn.o_proj.weight": [s.hidden, s.heads * width]})
+        case.dense({f"{at}self_attn.{name}_norm.weight": [width] for name in "qk"})
+        norms = ("input", "post_attention", "pre_feedforward", "post_feedforward")
+        case.dense({f"{at}{norm}_layernorm.weight": [s.hidden] for norm in norms})
+        if case.chance(0.9):
+            case.dense({f"{at}layer_scalar": [1]})
+    if case.chance(0.7):
+        tables = ("embed_tokens.weight", "lm_head.weight")
+        case.dense({name: [s.vocab, s.hidden] for name in tables})
+    return case
+
+
 def as_asked(case: Case) -> None:
     """The ignore list written anew: what is stored dense, under the names that vLLM asks for it by."""
     depth = targets.depth(case)
@@ -191,6 +240,7 @@ FAMILIES: Final[Mapping[str, Callable[[random.Random], Case]]] = {
     "any": any_family,
     "any2": any_family,
     "eagle": eagle_keys,
+    "gemma4": gemma4,
     "laguna": laguna,
     "own": own_head,
     "own2": own_head,

@@ -191,7 +191,7 @@ def test_a_block_of_more_tokens_than_a_step_has_is_refused(tokens: int, tmp_path
 
 
 def test_what_is_beyond_the_replay_is_skipped(tmp_path: Path) -> None:
-    run = replayed(changed("dense-dspark", tmp_path / "draft", {"architectures": ["Gemma4DSparkModel"]}))
+    run = replayed(changed("dense-dspark", tmp_path / "draft", {"architectures": ["K3DSparkModel"]}))
     assert run.refusal is None and run.skipped is not None
 
 

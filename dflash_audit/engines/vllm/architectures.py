@@ -21,11 +21,12 @@ CLASSES: Final[Mapping[str, str]] = {
     "DFlashQwen3XPressModel": "Qwen3XPressForCausalLM",
     "Qwen3DSparkModel": "Qwen3DSparkForCausalLM",
     "Qwen3OmniDSparkModel": "Qwen3DSparkForCausalLM",
+    "Gemma4DSparkModel": "Gemma4DSparkForCausalLM",
 }
 """Architecture -> class, of the drafts that the audit replays."""
 
 NOT_REPLAYED: Final = frozenset(
-    ("Gemma4DSparkModel", "K3DSparkModel", "MuseSparkDSparkModel", "DSparkDraftModel", "DSparkV41DraftModel")
+    ("K3DSparkModel", "MuseSparkDSparkModel", "DSparkDraftModel", "DSparkV41DraftModel")
 )
 """Drafts of this family whose trees are their target's, of which the audit knows none."""
 

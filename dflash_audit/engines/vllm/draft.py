@@ -283,13 +283,18 @@ def _selector(assembly: Assembly, draft: Draft, module_class: str) -> None:
 
 
 def _markov(assembly: Assembly, draft: Draft) -> None:
+    markov_head(assembly, draft, quantized=True)
+
+
+def markov_head(assembly: Assembly, draft: Draft, quantized: bool) -> None:
+    """The two heads of a DSpark draft: `DSparkMarkovHead`, and `DSparkConfidenceHead` where there is one."""
     config, at = draft.config, "model.markov_head"
     rank, tokens = integer(config, "markov_rank"), integer(config, "vocab_size")
     own = integer(config, "draft_vocab_size") if config.get("draft_vocab_size") else tokens
     assembly.container(at, "DSparkMarkovHead")
     first = Parameter("weight", (tokens, rank), MODEL_DTYPE)
     assembly.container(f"{at}.markov_w1", "Embedding", first)
-    assembly.head(f"{at}.markov_w2", own, rank, f"{at}.markov_w2", quantized=True, shared=False)
+    assembly.head(f"{at}.markov_w2", own, rank, f"{at}.markov_w2", quantized=quantized, shared=False)
     if truthy(config.get("enable_confidence_head", False)):
         with_markov = truthy(config.get("confidence_head_with_markov", False))
         width = draft.hidden_size + (rank if with_markov else 0)

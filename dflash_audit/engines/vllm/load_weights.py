@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from dflash_audit.copying import incoming, unopened
+from dflash_audit.engines.vllm import gemma4
 from dflash_audit.engines.vllm.weight_loaders import place
 from dflash_audit.loadplan import Fill, LoadPlan, Shard, Slot, empty_plan
 from dflash_audit.refusal import Refused
@@ -143,6 +144,8 @@ def _load_one(replay: Load, tensor: Tensor) -> None:
     match replay.drafted.model_class:
         case "DFlashLagunaForCausalLM":
             _load_laguna(replay, tensor)
+        case "Gemma4DSparkForCausalLM":
+            gemma4.load_one(replay.plan, tensor)
         case "LiLiCorrForCausalLM":
             _load_plain(replay, tensor, tensor.name.removeprefix("model."))
         case _:

@@ -16,6 +16,7 @@ from dflash_audit.engines.vllm.unserved import no_forward, unknown_class, unserv
 from dflash_audit.engines.vllm.weight_files import loaded_tensors
 from dflash_audit.hf_config import decoder_part
 from dflash_audit.hf_config.config_object import Attributes
+from dflash_audit.hf_config.layer_types import heads_vary
 from dflash_audit.hf_config.read import as_base_class_sees, as_transformers_sees
 from dflash_audit.hf_config.replay import replayed
 from dflash_audit.refusal import NotModelled, Refusal, Refused, Stage
@@ -25,6 +26,7 @@ from dflash_audit.tree import Tree
 if TYPE_CHECKING:
     from dflash_audit.forward import Forward
 
+GEMMA4: Final = "Gemma4DSparkForCausalLM"
 LAGUNA: Final = "DFlashLagunaForCausalLM"
 LILICORR: Final = "LiLiCorrForCausalLM"
 
@@ -75,7 +77,7 @@ class _Ready(NamedTuple):
     model_class: str
     quant: QuantConfig | None
     own_head: QuantConfig | None
-    capability: int
+    conditions: Conditions
 
 
 def _stages(progress: _Progress, checkpoint: Checkpoint, conditions: Conditions) -> None:
@@ -167,7 +169,7 @@ def _ready(
         own = quant
         if quant is not None and truthy(config.get("has_own_lm_head", False)):
             own = read_config(settled, surroundings._replace(shifted=False), files)
-        return _Ready(draft, model_class, quant, own, conditions.capability)
+        return _Ready(draft, model_class, quant, own, conditions)
 
 
 def surroundings_of(
@@ -177,7 +179,7 @@ def surroundings_of(
     return Surroundings(
         draft.target.layers,
         draft.num_layers,
-        model_class != LAGUNA,
+        model_class not in (LAGUNA, GEMMA4),
         conditions.capability,
         max(1, int(draft.config.get("num_key_value_heads") or 1) // conditions.tp),
         checkpoint.tensors,
@@ -185,7 +187,8 @@ def surroundings_of(
 
 
 def _build(ready: _Ready, tp: int) -> Tree:
-    draft, quant, own, card = ready.draft, ready.quant, ready.own_head, ready.capability
+    draft, quant, own = ready.draft, ready.quant, ready.own_head
+    card = ready.conditions.capability
     if draft.tokens >= MOST_SLOTS - 1:
         raise Refused(f"block_size is more than the {MOST_SLOTS:,} tokens of a step")
     with replayed("vLLM cannot build the draft"):
@@ -194,6 +197,13 @@ def _build(ready: _Ready, tp: int) -> Tree:
             from dflash_audit.engines.vllm.laguna import build as build_laguna
 
             return build_laguna(ready.model_class, draft, quant, tp, card)
+        if ready.model_class == GEMMA4:
+            from dflash_audit.engines.vllm import gemma4
+
+            gemma4.check_heads(draft, ready.conditions.tp)
+            return gemma4.build(draft, quant, tp, card)
+        if heads_vary(draft.config):
+            raise Refused("head_dim varies from layer to layer, and this class asks for one")
         if ready.model_class == LILICORR:
             from dflash_audit.engines.vllm import lilicorr
 

@@ -48,7 +48,8 @@ def unserved(config: Mapping[str, Any], model_class: str) -> Unserved | None:
     kind = config.get("markov_head_type")
     if "DSpark" in model_class and isinstance(kind, str) and kind.lower() != "vanilla":
         return Unserved(f"DSpark drafts with a Markov head of type {kind}", SGLANG)
-    activation = config.get("hidden_act")
+    # A Gemma 4 draft's own key is another, and its layers take other activations.
+    activation = config.get("hidden_act") if model_class != "Gemma4DSparkForCausalLM" else None
     if isinstance(activation, str) and activation != "silu":
         served_by = SGLANG if activation == ACTIVATION_OF_SGLANG else None
         return Unserved(f"drafts with the activation {activation}", served_by)

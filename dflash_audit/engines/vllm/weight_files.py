@@ -13,8 +13,8 @@ from dflash_audit.sources.weight_files import WEIGHTS
 MISTRALS: Final = "consolidated"
 """How the weight files of Mistral's layout begin: where there is one, no other file is read."""
 
-AS_THEY_COME: Final = "DFlash2BeamForCausalLM"
-"""The class that gathers none. Source: `models/beam/nvidia/dflash2.py`."""
+AS_THEY_COME: Final = ("DFlash2BeamForCausalLM", "Gemma4DSparkForCausalLM")
+"""The classes that gather none. Source: `models/beam/nvidia/dflash2.py`, `gemma4_dspark.py`."""
 
 LILICORR: Final = "LiLiCorrForCausalLM"
 """The class that takes a leading `model.` away first, and gathers all but its own head's."""
@@ -35,7 +35,7 @@ def loaded_tensors(checkpoint: Checkpoint, model_class: str) -> tuple[Tensor, ..
             f"vLLM reads {MISTRALS}*{WEIGHTS} alone, which is not looked at beside another file"
         )
     read = [tensor for tensor in checkpoint.to_load if not ours or tensor.file in ours]
-    if model_class == AS_THEY_COME:
+    if model_class in AS_THEY_COME:
         return tuple(read)
     names = [t.name.removeprefix("model.") if model_class == LILICORR else t.name for t in read]
     own = [model_class == LILICORR and name.startswith("lilicorr.") for name in names]

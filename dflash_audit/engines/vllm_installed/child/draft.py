@@ -27,7 +27,6 @@ from dflash_audit.engines.vllm_installed.child.target import target_folder
 BESIDE_ITS_TARGET: Final = frozenset(
     (
         "DSparkDeepseekV4ForCausalLM",
-        "Gemma4DSparkForCausalLM",
         "K3DSparkForCausalLM",
         "MuseSparkDSparkForCausalLM",
     )
