@@ -83,6 +83,10 @@ class _Ready(NamedTuple):
 def _stages(progress: _Progress, checkpoint: Checkpoint, conditions: Conditions) -> None:
     run, raw = progress.run, checkpoint.config
     config = run.config = _settled(_read(raw))
+    with replayed("vLLM cannot use the config"):
+        tokens = serving.tokens(raw)
+    if tokens >= MOST_SLOTS - 1:
+        raise Refused(f"block_size is more than the {MOST_SLOTS:,} tokens of a step")
     settled = settle(config, checkpoint.json_files.get("hf_quant_config.json"))
     progress.stage = "class"
     named = architectures.names(config)
@@ -94,7 +98,7 @@ def _stages(progress: _Progress, checkpoint: Checkpoint, conditions: Conditions)
         run.unserved, run.served_by = lacking
     run.quantization = settled.method
     progress.stage = "quant_config"
-    ready = _ready(run.model_class, config, settled, checkpoint, conditions)
+    ready = _ready(run.model_class, config, tokens, settled, checkpoint, conditions)
     run.quant_config = ready.quant
     run.assumed = ready.draft.target.assumed
     progress.stage = "build"
@@ -155,12 +159,13 @@ def _rewritten(raw: Mapping[str, Any], config: Mapping[str, Any], served: str) -
 def _ready(
     model_class: str,
     config: Mapping[str, Any],
+    tokens: int,
     settled: Settled,
     checkpoint: Checkpoint,
     conditions: Conditions,
 ) -> _Ready:
     with replayed("vLLM cannot use the config"):
-        draft = Draft(config, target_facts(checkpoint.config, conditions), serving.tokens(checkpoint.config))
+        draft = Draft(config, target_facts(checkpoint.config, conditions), tokens)
         surroundings = surroundings_of(draft, model_class, checkpoint, conditions)
         files = checkpoint.json_files
         quant = None
@@ -189,8 +194,6 @@ def surroundings_of(
 def _build(ready: _Ready, tp: int) -> Tree:
     draft, quant, own = ready.draft, ready.quant, ready.own_head
     card = ready.conditions.capability
-    if draft.tokens >= MOST_SLOTS - 1:
-        raise Refused(f"block_size is more than the {MOST_SLOTS:,} tokens of a step")
     with replayed("vLLM cannot build the draft"):
         # Each family is imported when it is asked for.
         if ready.model_class == LAGUNA:

@@ -3,7 +3,7 @@
 Source: vLLM 0.33.0 `model_executor/models/qwen3_dflash.py` (`mask_embedding`, the table to the target's
 ids, the target's embedding and head where a draft has none), `model_executor/layers/quantization/kv_cache.py`
 (scales of the cache, `prob_scale`) and `modelopt.py` (`_DropInputScale`, whose scale alone is in the
-model's dtype).
+model's dtype); `gemma4_mtp.py` (`layer_scalar`, one) and `gemma4_dspark.py` (`normalizer`).
 """
 
 from typing import Final
@@ -12,7 +12,7 @@ from dflash_audit.engines.installed.process import Record
 from dflash_audit.engines.installed.reading import Unfilled
 
 CACHE: Final = frozenset(f"{each}_{kind}" for each in ("q", "k", "v") for kind in ("scale", "zero_point"))
-OWN: Final = frozenset(("mask_embedding", "draft_id_to_target_id"))
+OWN: Final = frozenset(("mask_embedding", "draft_id_to_target_id", "layer_scalar", "normalizer"))
 TARGETS: Final = ("embed_tokens", "lm_head")
 
 

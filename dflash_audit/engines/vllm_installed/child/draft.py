@@ -17,6 +17,7 @@ from vllm.model_executor.layers.linear import LinearBase
 from vllm.model_executor.layers.vocab_parallel_embedding import VocabParallelEmbedding
 from vllm.model_executor.model_loader.default_loader import DefaultModelLoader
 from vllm.model_executor.model_loader.utils import get_model_architecture, initialize_model
+from vllm.model_executor.models.utils import get_draft_quant_config
 
 from dflash_audit.engines.installed.child import built
 from dflash_audit.engines.installed.child.attempt import OtherFamily
@@ -35,6 +36,11 @@ BESIDE_ITS_TARGET: Final = frozenset(
 
 Source: vLLM 0.33.0 `model_executor/models/registry.py`.
 """
+
+
+GEMMA4: Final = "Gemma4DSparkForCausalLM"
+FILLED_BUFFERS: Final = ("layer_scalar", "normalizer")
+"""Source: vLLM 0.33.0 `model_executor/models/gemma4_dspark.py`, `load_weights`."""
 
 
 @dataclass
@@ -104,6 +110,9 @@ class Draft:
         before = torch.get_default_dtype()
         torch.set_default_dtype(torch.bfloat16)
         try:
+            if self.model_class.__name__ == GEMMA4:
+                # As `load_dspark_model` does: this class builds with what the server has.
+                self.server.quant_config = get_draft_quant_config(self.server)
             with set_current_vllm_config(self.server):
                 self.model = initialize_model(vllm_config=self.server, model_config=self._drafted)
         except Exception as error:
@@ -112,6 +121,8 @@ class Draft:
         finally:
             torch.set_default_dtype(before)
         _leave_out_what_follows_the_load(self.model)
+        if self.model_class.__name__ == GEMMA4:
+            _count_buffers(self.model)
 
     def weights(self) -> Iterator[tuple[str, Any]]:
         """Every tensor of the weight files that vLLM picks, in its order."""
@@ -122,6 +133,15 @@ class Draft:
     def modules(self) -> Iterator[Record]:
         """What was built."""
         return built.modules(self.model, _role)
+
+
+def _count_buffers(model: Any) -> None:
+    """Make parameters of the buffers that a Gemma 4 draft's loader fills as it fills parameters."""
+    for module in model.modules():
+        for name in FILLED_BUFFERS:
+            buffer = module._buffers.pop(name, None)
+            if buffer is not None:
+                module.register_parameter(name, torch.nn.Parameter(buffer, requires_grad=False))
 
 
 def _role(module: Any) -> Role:
