@@ -11,6 +11,7 @@ from typing import Any, Final
 from dflash_audit.engines.vllm.quantization import packed
 from dflash_audit.engines.vllm.quantization.config import QuantConfig, Surroundings
 from dflash_audit.engines.vllm.quantization.dense import dense_linear
+from dflash_audit.engines.vllm.quantization.experts import Experts, dense_experts
 from dflash_audit.match import regex
 from dflash_audit.quantization.auto_round import BACKENDS, FORMATS, REGEX_CHARACTERS
 from dflash_audit.quantization.keys import optional, required
@@ -60,6 +61,11 @@ class Inc:
     def linear(self, layer: Linear) -> Scheme:
         choice = self._choice(layer.prefix, quantized=True)
         return dense_linear(layer) if choice.bits >= DENSE_BITS else self._packed(layer, choice)
+
+    def experts(self, layer: Experts) -> Scheme:
+        if self._choice(layer.prefix, quantized=True).bits >= DENSE_BITS:
+            return dense_experts(layer)
+        raise NotModelled("a mixture of experts packed by AutoRound is not modelled for vLLM")
 
     def head(self, layer: Linear) -> Scheme | None:
         choice = self._choice(layer.prefix, quantized=False)

@@ -15,8 +15,16 @@ from typing import Any, Final
 
 from dflash_audit.engines.vllm.quantization.config import QuantConfig, Surroundings
 from dflash_audit.engines.vllm.quantization.dense import cache_scales, dense_linear
+from dflash_audit.engines.vllm.quantization.experts import (
+    Experts,
+    both,
+    dense_experts,
+    matrices,
+    scheme,
+    tensor_scales,
+)
 from dflash_audit.quantization.fp8 import matrix, shard_scales
-from dflash_audit.refusal import Refused
+from dflash_audit.refusal import NotModelled, Refused
 from dflash_audit.tree import FUSED, Kind, Linear, Parameter, Placement, Scheme
 
 NAME: Final = "ModelOptLinearMethod"
@@ -109,6 +117,15 @@ class ModelOpt(_Excluding):
             return dense_linear(layer)
         return _linear(layer, self.algorithm, self.group_size)
 
+    def experts(self, layer: Experts) -> Scheme:
+        if self.excludes(layer.prefix):
+            return dense_experts(layer)
+        if self.algorithm in FP8_ALGORITHMS:
+            return _fp8_experts(layer)
+        if self.algorithm == "MXFP8":
+            raise NotModelled("a mixture of experts in ModelOpt's MXFP8 is not modelled for vLLM")
+        return _nvfp4_experts(layer, self.group_size)
+
     def head(self, layer: Linear) -> Scheme | None:
         return self.linear(layer)
 
@@ -131,6 +148,11 @@ class ModelOptMixed(_Excluding):
         if algorithm is None or algorithm not in ALGORITHMS[:-1]:
             return dense_linear(layer)
         return _linear(layer, algorithm, self.group_size)
+
+    def experts(self, layer: Experts) -> Scheme:
+        if self.excludes(layer.prefix):
+            return dense_experts(layer)
+        raise NotModelled("a mixture of experts in ModelOpt's mixed precision is not modelled for vLLM")
 
     def head(self, layer: Linear) -> Scheme | None:
         return self.linear(layer)
@@ -326,3 +348,28 @@ def _nvfp4(layer: Linear, algorithm: str, group_size: int) -> Scheme:
         # Registered for older checkpoints alone, in the model's dtype, and dropped after the load.
         parameters.append(shard_scales("input_scale", layer)._replace(dtype="bfloat16", unread=True))
     return Scheme(NAME, "v2", tuple(parameters))
+
+
+def _fp8_experts(layer: Experts) -> Scheme:
+    """`ModelOptFp8MoEMethod`, whose scales are those of FP8 by tensor whatever the algorithm."""
+    return scheme(
+        "ModelOptFp8MoEMethod",
+        matrices("weight", layer, "float8_e4m3fn"),
+        tensor_scales("weight_scale", layer),
+        both("input_scale", layer, (), (), "float32"),
+    )
+
+
+def _nvfp4_experts(layer: Experts, group_size: int) -> Scheme:
+    """`ModelOptNvFp4FusedMoE`."""
+    if group_size == 0:
+        raise Refused("group_size must not be 0")
+    rows, hidden, inner = 2 * layer.inner, layer.hidden, layer.inner
+    first, second = (rows, hidden // group_size), (hidden, inner // group_size)
+    return scheme(
+        "ModelOptNvFp4FusedMoE",
+        both("weight", layer, (rows, hidden // 2), (hidden, inner // 2), "uint8"),
+        both("weight_scale", layer, first, second, "float8_e4m3fn"),
+        tensor_scales("weight_scale_2", layer),
+        tensor_scales("input_scale", layer),
+    )

@@ -6,10 +6,12 @@ Source: vLLM 0.33.0 `model_executor/layers/quantization/auto_gptq.py`, `auto_awq
 
 from typing import Any, Final
 
-from dflash_audit.refusal import Refused
+from dflash_audit.engines.vllm.quantization.experts import Experts, both, scheme
+from dflash_audit.refusal import NotModelled, Refused
 from dflash_audit.tree import Kind, Linear, Parameter, Placement, Scheme
 
 MARLIN_GROUPS: Final = (-1, 32, 64, 128)
+MARLIN_HIDDEN: Final = 128
 
 
 def whole(value: Any, field: str) -> int:
@@ -80,3 +82,42 @@ def _awq(name: str, layer: Linear, bits: int, group: int) -> Scheme:
         Parameter("scales", (columns // group, rows), "bfloat16", scales),
     )
     return Scheme(name, "v2", parameters)
+
+
+def check_marlin_experts(layer: Experts, group_size: int) -> None:
+    """Leave alone the experts that Marlin does not take, for which other kernels pack otherwise.
+
+    Source: `check_moe_marlin_supports_config`.
+    """
+    fits = layer.hidden % MARLIN_HIDDEN == 0 and (group_size <= 0 or layer.inner % group_size == 0)
+    if not fits or group_size not in MARLIN_GROUPS:
+        raise NotModelled("packed experts that Marlin does not take are not modelled for vLLM")
+
+
+def gptq_experts(layer: Experts, bits: int, group_size: int) -> Scheme:
+    """`AutoGPTQMoEMethod`, which has a place for biases."""
+    check_marlin_experts(layer, group_size)
+    pack, rows, hidden, inner = 32 // bits, 2 * layer.inner, layer.hidden, layer.inner
+    groups = (1, 1) if group_size == -1 else (hidden // group_size, inner // group_size)
+    return scheme(
+        "AutoGPTQMoEMethod",
+        both("qweight", layer, (hidden // pack, rows), (inner // pack, hidden), "int32"),
+        both("scales", layer, (groups[0], rows), (groups[1], hidden), "bfloat16"),
+        both("qzeros", layer, (groups[0], rows // pack), (groups[1], hidden // pack), "int32"),
+        both("bias", layer, (rows,), (hidden,), "bfloat16"),
+    )
+
+
+def awq_experts(layer: Experts, bits: int, group_size: int) -> Scheme:
+    """`AutoAWQMoEMethod`."""
+    check_marlin_experts(layer, group_size)
+    if group_size <= 0:
+        raise Refused("AWQ experts of one group an output would have scales of a negative number of groups")
+    pack, rows, hidden, inner = 32 // bits, 2 * layer.inner, layer.hidden, layer.inner
+    groups = (hidden // group_size, inner // group_size)
+    return scheme(
+        "AutoAWQMoEMethod",
+        both("qweight", layer, (hidden, rows // pack), (inner, hidden // pack), "int32"),
+        both("scales", layer, (groups[0], rows), (groups[1], hidden), "bfloat16"),
+        both("qzeros", layer, (groups[0], rows // pack), (groups[1], hidden // pack), "int32"),
+    )
