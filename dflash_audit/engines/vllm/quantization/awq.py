@@ -46,7 +46,7 @@ class Awq:
     def experts(self, layer: Experts) -> Scheme:
         if any(part in layer.prefix for part in self.kept):
             return dense_experts(layer)
-        return packed.awq_experts(layer, self.bits, self.group_size)
+        return packed.awq_experts(layer, self.bits, self.group_size, bool(self.zero_point))
 
     def head(self, layer: Linear) -> Scheme | None:
         return self.linear(layer) if self.head_quantized else None

@@ -32,7 +32,7 @@ ACTIVATION_FORMATS: Final = (
 MIN_CAPABILITY: Final = {
     "CompressedTensorsW4A4Fp4": 75,
     "CompressedTensorsW4A4Mxfp4": 80,
-    "CompressedTensorsW8A8Mxfp8": 80,
+    "CompressedTensorsW8A8Mxfp8": 75,
     "CompressedTensorsWNA16": 75,
     "CompressedTensorsW8A8Fp8": 89,
     "CompressedTensorsW8A16Fp8": 75,

@@ -26,6 +26,11 @@ from dflash_audit.quantization.keys import optional, required
 from dflash_audit.refusal import Refused
 from dflash_audit.tree import Linear, Scheme
 
+ANY_BLOCK: Final = 89
+"""From this compute capability on (times ten) a kernel takes blocks of any size; below it Marlin, of one."""
+
+MARLIN_BLOCK: Final = (128, 128)
+
 SMALLEST_BLOCK: Final = 32
 """The least side of a block that experts are cut into anew."""
 
@@ -69,6 +74,8 @@ class Fp8:
         if self.block is not None:
             block = _refined(layer, self.block)
             check_whole_blocks(layer, block)
+            if layer.capability < ANY_BLOCK and block != MARLIN_BLOCK:
+                raise Refused(f"no kernel here takes FP8 experts in blocks of {block[0]} by {block[1]}")
             return scheme(name, weights, scales_of_blocks("weight_scale_inv", layer, block))
         scales = tensor_scales("weight_scale", layer)
         if self.static:

@@ -62,10 +62,10 @@ class Gptq:
         if isinstance(rule, Mapping):
             raise NotModelled("rules of GPTQ for a mixture of experts are not modelled for vLLM")
         group_size = packed.whole(self.group_size, "group_size")
-        if rule is False:
-            packed.check_marlin_experts(layer, group_size)
-            return dense_experts(layer)
-        return packed.gptq_experts(layer, packed.whole(self.bits, "bits"), group_size)
+        bits = packed.whole(self.bits, "bits")
+        held = packed.gptq_experts(layer, bits, group_size)
+        # What Marlin does not take is left to a method that knows no rules.
+        return dense_experts(layer) if rule is False and held.name == packed.GPTQ_EXPERTS else held
 
     def head(self, layer: Linear) -> Scheme | None:
         if not self.head_quantized:

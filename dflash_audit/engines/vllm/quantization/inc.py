@@ -63,9 +63,16 @@ class Inc:
         return dense_linear(layer) if choice.bits >= DENSE_BITS else self._packed(layer, choice)
 
     def experts(self, layer: Experts) -> Scheme:
-        if self._choice(layer.prefix, quantized=True).bits >= DENSE_BITS:
+        choice = self._choice(layer.prefix, quantized=True)
+        if choice.bits >= DENSE_BITS:
             return dense_experts(layer)
-        raise NotModelled("a mixture of experts packed by AutoRound is not modelled for vLLM")
+        gptq = "gptq" in self.packing_format or "gptq" in self.backend
+        refused = (gptq and choice.sym is not True) or (choice.bits == 8 and not gptq)
+        if choice.bits not in (4, 8) or refused:
+            raise NotModelled(f"experts packed by AutoRound in {choice.bits} bits are not modelled for vLLM")
+        if gptq:
+            return packed.gptq_experts(layer, int(choice.bits), choice.group_size, padded=False)
+        return packed.awq_experts(layer, 4, choice.group_size, not choice.sym, padded=False)
 
     def head(self, layer: Linear) -> Scheme | None:
         choice = self._choice(layer.prefix, quantized=False)
