@@ -60,7 +60,8 @@ def find(run: EngineRun) -> Iterator[Finding]:
     for names in groups.values():
         yield _finding(run, title(names), tuple(names), reasons[names[0]])
     if in_mixtures:
-        found = _finding(run, title(in_mixtures), tuple(in_mixtures), reasons[in_mixtures[0]])
+        modules = [*dict.fromkeys(name.rpartition(".")[0] for name in in_mixtures)]
+        found = _finding(run, title(modules), tuple(in_mixtures), reasons[in_mixtures[0]])
         yield replace(found, hint=laguna_mixtures.AS_STORED)
 
 

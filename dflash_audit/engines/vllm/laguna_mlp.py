@@ -27,7 +27,7 @@ def mixture(assembly: Assembly, config: Config, hidden: int, name: str) -> None:
     integer(config, "num_experts_per_tok")
     real(config, "moe_routed_scaling_factor", 1.0)
     if assembly.tp > count:
-        raise Refused(f"{assembly.tp} ranks are more than the {count} experts")
+        raise Refused(f"num_experts {count} is less than {assembly.tp} ranks")
     assembly.container(name, "LagunaMoE")
     assembly.gate(f"{name}.gate", hidden, count, f"{name}.gate")
     if shared > 0:
