@@ -48,7 +48,8 @@ as sparse files and audited (`fixtures/published`; each has a `source.md` that s
 is inferred). The weights are not part of them. The class is SGLang's. What the real engines do with each is
 recorded beside it, and the audit agrees with it wherever it replays the draft; where it does not, the record
 alone speaks. (What is quoted of the Laguna drafts' configs has no `mlp_layer_types`, which vLLM's config
-class then fills with sparse layers: its record is of this layout, and need not be of the draft.) A draft that
+class then fills with mixtures of experts: its record is of this layout, and need not be of the draft. With
+"dense" for each layer, and `re:.*fc$` ignored where they are quantized, the real vLLM loads all six.) A draft that
 is known to serve in BF16 gets no alarm on the version that it is served by: `tests/test_published.py` holds
 that.
 

@@ -30,7 +30,7 @@ class Clue(NamedTuple):
 
     place: str
     key: str
-    told: float | bool | str
+    told: float | bool | str | list[str]
     read: Any
     evidence: str
     besides: str = ""
@@ -82,7 +82,7 @@ def _markov(draft: Draft) -> Iterator[Clue]:
     module = next(on_disk, None)
     if module is not None:
         kind = draft.config.get("markov_head_type")
-        evidence = _made_with(draft.tensors[f"markov_head.{module}.weight"])
+        evidence = made_with(draft.tensors[f"markov_head.{module}.weight"])
         read = None if kind is None else str(kind).lower()
         yield Clue("", "markov_head_type", kinds[module], read, evidence)
 
@@ -103,7 +103,7 @@ def _domino(draft: Draft) -> Iterator[Clue]:
     parts = draft.named(rf"(prefix_gru|embed_proj)\.{ANYTHING}")
     if not parts:
         return
-    yield Clue(INNER, "projector_type", "domino", draft.either("projector_type"), _made_with(parts[0]))
+    yield Clue(INNER, "projector_type", "domino", draft.either("projector_type"), made_with(parts[0]))
     read = whole(draft.either("gru_hidden_dim"))
     yield from _from(draft, INNER, "gru_hidden_dim", read, r"prefix_gru\.weight_hh_l0", 2, _axis(1))
     read = whole(draft.either("emb_dim"))
@@ -131,7 +131,7 @@ def _lilicorr(draft: Draft) -> Iterator[Clue]:
         read = draft.inner.get("lilicorr_mlp_ratio")
         ratio = read if isinstance(read, int | float) and math.isfinite(read) else 0
         if hidden and int(hidden * ratio) != up.shape[0]:
-            yield Clue(INNER, "lilicorr_mlp_ratio", up.shape[0] / hidden, read, _made_with(up))
+            yield Clue(INNER, "lilicorr_mlp_ratio", up.shape[0] / hidden, read, made_with(up))
     names = (tensor.name.removeprefix("model.") for tensor in draft.named(rf"lilicorr\.{LAYER}{ANYTHING}"))
     layers = {name.split(".")[2] for name in names}
     if layers and layers == set(map(str, range(len(layers)))):
@@ -144,7 +144,7 @@ def _biases(draft: Draft) -> Iterator[Clue]:
     read = bool(draft.config.get("attention_bias", False))
     biases = _matching(draft, LAYER + r"self_attn\.(q|k|v|o|qkv)_proj\.bias", 1)
     if biases:
-        yield Clue("", "attention_bias", True, read, _made_with(biases[0]), _lacking_biases(biases))
+        yield Clue("", "attention_bias", True, read, made_with(biases[0]), _lacking_biases(biases))
     elif _matching(draft, LAYER + r"self_attn\..*", 2):
         yield Clue(
             "", "attention_bias", False, read, "The projections of the attention have no biases, which is"
@@ -174,7 +174,7 @@ def _sinks(draft: Draft) -> Iterator[Clue]:
     sinks = _matching(draft, LAYER + r"self_attn\.attention_sink_bias", 1)
     if sinks and not elsewhere and not draft.nemotron:
         read = draft.inner.get("attention_sink_bias") is True
-        yield Clue(INNER, "attention_sink_bias", True, read, _made_with(sinks[0]))
+        yield Clue(INNER, "attention_sink_bias", True, read, made_with(sinks[0]))
 
 
 def _sizes(draft: Draft) -> Iterator[Clue]:
@@ -208,7 +208,7 @@ def _from(
     values = [value(tensor) for tensor in tensors]
     told = _told(values)
     if told is not None:
-        yield Clue(place, key, told, read, _made_with(tensors[0]))
+        yield Clue(place, key, told, read, made_with(tensors[0]))
 
 
 def _told(values: list[int | None]) -> int | None:
@@ -220,7 +220,8 @@ def _matching(draft: Draft, pattern: str, rank: int) -> list[Tensor]:
     return [tensor for tensor in draft.named(pattern) if len(tensor.shape) == rank]
 
 
-def _made_with(tensor: Tensor) -> str:
+def made_with(tensor: Tensor) -> str:
+    """The evidence of a tensor by its name and shape, up to the key that it was made with."""
     return f"{tensor.name} {list(tensor.shape)} was made with"
 
 
@@ -244,7 +245,7 @@ def _count(value: Any) -> int | None:
 
 OTHER_SIZES: Final = "builds the draft in other sizes than its tensors have"
 
-SUBJECTS: Final = (
+SUBJECTS: Final[tuple[Subject, ...]] = (
     Subject(_convolutions, "builds no convolutions, or others than the tensors are for"),
     Subject(
         _selector,

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
+from dflash_audit.diagnosis import laguna_mixtures, vllm_draft
 from dflash_audit.diagnosis.sglang_draft import Draft, is_sglang, read_draft, whole
 from dflash_audit.diagnosis.tensor_clues import INNER, SUBJECTS, Clue, Subject
 from dflash_audit.engine_run import EngineRun
@@ -45,7 +46,9 @@ def key_edits(run: EngineRun, checkpoint: Checkpoint) -> list[Proposal]:
     """For each thing that keys build, the edits of those that the tensors contradict."""
     draft = read_draft(run, checkpoint) or _as_written(run, checkpoint)
     if draft is None:
-        return []
+        for_vllm = vllm_draft.read_draft(run, checkpoint)
+        told = [_of_subject(for_vllm, subject) for subject in laguna_mixtures.SUBJECTS] if for_vllm else []
+        return [edits for edits in told if edits]
     told = [_of_subject(draft, subject) for subject in SUBJECTS]
     return [edits for edits in (*told, _packed_sizes(draft), _sinks(draft)) if edits]
 
@@ -95,7 +98,7 @@ def _cut_off(draft: Draft, clue: Clue) -> bool:
         return False
     types: Any = draft.raw.get("layer_types")
     said = whole(draft.raw.get(clue.key))
-    return isinstance(types, list) and said is not None and len(types) >= said > int(clue.told)
+    return isinstance(types, list) and said is not None and len(types) >= said > (whole(clue.told) or 0)
 
 
 def _published(draft: Draft, key: str) -> Edit | None:

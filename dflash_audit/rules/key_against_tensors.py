@@ -4,6 +4,10 @@ The shapes of the tensors tell what they were made with: convolution taps and gr
 `kernel_projection`, the selector's rank from its codebooks, the vocabulary from every table over it. The
 finding names the key, the value, and the tensor that tells it.
 
+For vLLM it tells of one key, a Laguna draft's `mlp_layer_types`: where config.json does not have it, the
+config's class takes every layer but the first for a mixture of 256 experts, and vLLM stops at the MLP that
+the checkpoint holds there. SGLang builds one MLP in each layer whatever the key says.
+
 ## Why it matters
 
 The engine builds from the config alone. A convolution or an attention sink whose key is lost is not built,
@@ -34,6 +38,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from dflash_audit.diagnosis import laguna_mixtures, vllm_draft
 from dflash_audit.diagnosis.sglang_draft import Draft, read_draft
 from dflash_audit.diagnosis.tensor_clues import SUBJECTS, Clue, Subject
 from dflash_audit.engine_run import EngineRun
@@ -46,8 +51,10 @@ PLACES: Final = ("dflash_config", "dspark_config")
 
 def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
     """One finding for all wrong keys of one thing."""
-    draft = read_draft(run, checkpoint)
-    for subject in SUBJECTS if draft else ():
+    subjects, draft = SUBJECTS, read_draft(run, checkpoint)
+    if draft is None:
+        subjects, draft = laguna_mixtures.SUBJECTS, vllm_draft.read_draft(run, checkpoint)
+    for subject in subjects if draft else ():
         assert draft is not None
         # Where config.json has the value already, this engine does not read it: unread-key tells of that.
         wrong = [

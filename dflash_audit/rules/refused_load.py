@@ -26,8 +26,10 @@ not those of the checkpoint.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
+from dflash_audit.diagnosis import laguna_mixtures
 from dflash_audit.diagnosis.scheme_sizes import scheme_hint
 from dflash_audit.diagnosis.stopped import elsewhere
 from dflash_audit.diagnosis.vllm_draft import is_vllm
@@ -45,14 +47,22 @@ def find(run: EngineRun) -> Iterator[Finding]:
     if run.plan is None:
         return
     groups: dict[str, list[str]] = {}
+    one_mlps = laguna_mixtures.one_mlps(run)
+    in_mixtures: list[str] = []
     for refusal in run.plan.refusals:
         if refusal.tensor is None:
             yield _finding(run, "the checkpoint", ("the checkpoint",), refusal.reason)
+        elif laguna_mixtures.is_of(refusal.tensor, one_mlps):
+            in_mixtures.append(refusal.tensor)
         else:
             groups.setdefault(_kind(run.plan, refusal.tensor), []).append(refusal.tensor)
     reasons = {refusal.tensor: refusal.reason for refusal in run.plan.refusals}
     for names in groups.values():
         yield _finding(run, title(names), tuple(names), reasons[names[0]])
+    if in_mixtures:
+        modules = [*dict.fromkeys(name.rpartition(".")[0] for name in in_mixtures)]
+        found = _finding(run, title(modules), tuple(in_mixtures), reasons[in_mixtures[0]])
+        yield replace(found, hint=laguna_mixtures.AS_STORED)
 
 
 def _kind(plan: LoadPlan, tensor: str) -> str:
@@ -70,6 +80,8 @@ def _of_vllm(run: EngineRun, names: tuple[str, ...]) -> str | None:
     """What to do about layouts that vLLM alone does not take."""
     if not is_vllm(run.engine):
         return None
+    if (experts := laguna_mixtures.no_experts(run, names)) is not None:
+        return experts
     if all(name.startswith("model.") for name in names):
         return 'Take "model." off the names of the tensors: vLLM puts it there itself.'
     if run.quantization in GPTQ and all(name.rpartition(".")[2] in GPTQ_LEAVES for name in names):

@@ -31,6 +31,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from dflash_audit.diagnosis import laguna_mixtures
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
 from dflash_audit.fold import fold, pattern, title
@@ -49,15 +50,20 @@ def find(run: EngineRun) -> Iterator[Finding]:
     if run.plan is None:
         return
     refused = {run.plan.modules.owner(refusal.tensor) for refusal in run.plan.refusals if refusal.tensor}
+    one_mlps = laguna_mixtures.one_mlps(run)
     mends = dropped_tensor.mends(run)
     groups: dict[tuple[str, tuple[Shard, ...]], list[str]] = {}
     for name, shards in run.plan.missing().items():
         module = run.plan.slots[name].module
         # What a refused tensor leaves open is told with its refusal.
-        if module not in refused:
+        if module not in refused and not laguna_mixtures.is_of(name, one_mlps):
             groups.setdefault((pattern(module.name), shards), []).append(name)
     for (_, shards), names in groups.items():
-        hint = mends.get(run.plan.slots[names[0]].module.name) or _hint(run.plan, names[0])
+        hint = (
+            mends.get(run.plan.slots[names[0]].module.name)
+            or laguna_mixtures.no_experts(run, names)
+            or _hint(run.plan, names[0])
+        )
         yield _finding(run, run.plan, names, shards, hint)
     yield from _half_filled(run, run.plan)
 

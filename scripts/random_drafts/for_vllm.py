@@ -35,6 +35,57 @@ def laguna(rng: random.Random) -> Case:
     return case
 
 
+def experts(rng: random.Random) -> Case:
+    """A Laguna draft some of whose layers are mixtures of experts, or are taken for such."""
+    case = laguna(rng)
+    layers, sizes = case.sizes.layers, (32, 64, 128, 128, 256, 96, 48)
+    kinds = [case.pick("sparse", "dense", "sparse") for _ in range(layers)]
+    if case.chance(0.5):
+        case.config["model_type"] = "laguna"
+    case.config |= {
+        "mlp_layer_types": kinds, "num_experts": case.pick(1, 2, 4, 4, 8, 8), "num_experts_per_tok": 1,
+        "moe_intermediate_size": case.pick(*sizes), "moe_apply_router_weight_on_input": False,
+        "shared_expert_intermediate_size": case.pick(0, *sizes),
+    }  # fmt: skip
+    if case.chance(0.1):
+        case.config |= {"moe_routed_scaling_factor": case.pick(2.5, 1, "2", None)}
+    if case.chance(0.15):
+        left = ("mlp_layer_types", "num_experts", "moe_intermediate_size", "shared_expert_intermediate_size")
+        del case.config[case.pick(*left, "num_experts_per_tok", "moe_apply_router_weight_on_input")]
+        case.config |= {"num_experts_per_tok": 1}
+    if case.chance(0.75):
+        for layer in range(layers):
+            if kinds[layer] == "sparse":
+                _mixture(case, f"layers.{layer}.mlp.")
+    return case
+
+
+def _mixture(case: Case, at: str) -> None:
+    """What of a layer's mixture a checkpoint may hold in the place of its one MLP."""
+    hidden, config = case.sizes.hidden, case.config
+    number, inner = config.get("num_experts", 4), config.get("moe_intermediate_size", 64)
+    for part in ("gate_proj", "up_proj", "down_proj"):
+        case.tensors.pop(f"{at}{part}.weight", None)
+    case.dense({f"{at}gate.weight": [number, hidden]})
+    shared = config.get("shared_expert_intermediate_size", 0)
+    if shared:
+        _expert(case, f"{at}shared_expert.", hidden, shared)
+    routed = f"{at}experts.routed_experts."
+    if case.chance(0.3):
+        name = case.pick(f"{routed}e_score_correction_bias", f"{at}experts.e_score_correction_bias")
+        case.dense({name: [case.pick(number, number, number + 1)]}, case.pick("F32", "BF16"))
+    if case.chance(0.2):
+        case.dense({f"{routed}w13_weight": [number, 2 * inner, hidden]})
+    if case.chance(0.2):
+        for expert in range(number):
+            _expert(case, f"{at}experts.{expert}.", hidden, inner)
+
+
+def _expert(case: Case, at: str, hidden: int, inner: int) -> None:
+    case.dense({f"{at}{part}.weight": [inner, hidden] for part in ("gate_proj", "up_proj")})
+    case.dense({f"{at}down_proj.weight": [hidden, inner]})
+
+
 def own_head(rng: random.Random) -> Case:
     """A draft with an embedding and a head of its own, some for a part of the vocabulary."""
     case = families.FAMILIES[rng.choice(("dflash", "dflash2", "dspark", "bias"))](rng)
@@ -240,6 +291,7 @@ FAMILIES: Final[Mapping[str, Callable[[random.Random], Case]]] = {
     "any": any_family,
     "any2": any_family,
     "eagle": eagle_keys,
+    "experts": experts,
     "gemma4": gemma4,
     "laguna": laguna,
     "own": own_head,

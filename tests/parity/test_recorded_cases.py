@@ -14,18 +14,7 @@ CASES = recorded(
 
 NOT_REPLAYED = frozenset(
     (
-        "aux-layer-ids/bad-the-same",
-        "kernel-limit/bad-laguna-gate",
-        "kernel-limit/good-laguna-gate-dense",
-        "kernel-limit/good-laguna-gate-fp8",
-        "kernel-limit/good-laguna-gate-nvfp4",
-        "published/laguna-s-2.1-dflash",
-        "published/laguna-s-2.1-dflash-fp8",
-        "published/laguna-s-2.1-dflash-int4",
-        "published/laguna-s-2.1-dflash-nvfp4",
-        "published/laguna-xs-2.1-dflash",
         "published/qwen3.8-27b-dflash2-quark-mxfp4",
-        "published/tiny-laguna",
         "random/dflash-auto-round-01",
         "regressions/vllm-consolidated-beside-another",
     )

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from dflash_audit.engines.vllm.attention_backends import asked_of, backend
 from dflash_audit.engines.vllm.quantization.config import QuantConfig
 from dflash_audit.engines.vllm.quantization.dense import dense_linear
+from dflash_audit.engines.vllm.quantization.experts import CLASS, Experts, dense_experts
 from dflash_audit.refusal import Refused
 from dflash_audit.tree import Kind, Linear, Module, Parameter, Placement, Scheme, Tree
 
@@ -98,6 +99,16 @@ class Assembly(NamedTuple):
         whole = (q * self.tp, kv * self.tp, kv * self.tp)
         layer = Linear("QKVParallelLinear", prefix, inputs, whole, inputs, (q, kv, kv), replicas)
         self._linear(name, layer, bias, quantized)
+
+    def gate(self, name: str, inputs: int, outputs: int, prefix: str) -> None:
+        """`GateLinear` of a mixture of experts, which no quantization reaches."""
+        layer = Linear("GateLinear", prefix, inputs, (outputs,), inputs, (outputs,))
+        self._linear(name, layer, False, quantized=False)
+
+    def experts(self, name: str, layer: Experts, bias: Parameter) -> None:
+        """`RoutedExperts`, the `bias` of their scores before what a method makes."""
+        scheme = self.quant.experts(layer) if self.quant else dense_experts(layer)
+        self._add(Module(name, CLASS, (bias, *scheme.parameters), layer.prefix, scheme))
 
     def attention(
         self, name: str, prefix: str, head_dim: int, sinks: bool = False, quantized: bool = True

@@ -9,9 +9,10 @@ from typing import Any, Final
 from dflash_audit.engines.vllm.assembly import MODEL_DTYPE, Assembly
 from dflash_audit.engines.vllm.draft import SLIDING, Draft
 from dflash_audit.engines.vllm.fields import Config, integer, needed, real, truthy
+from dflash_audit.engines.vllm.laguna_mlp import mixture, mlp
 from dflash_audit.engines.vllm.quantization.config import QuantConfig
 from dflash_audit.engines.vllm.rope import check_rope
-from dflash_audit.refusal import NotModelled, Refused
+from dflash_audit.refusal import Refused
 from dflash_audit.tree import Kind, Parameter, Placement, Tree
 
 FULL: Final = "full_attention"
@@ -76,14 +77,9 @@ def _layer(assembly: Assembly, draft: Draft, layer: int, slides: bool) -> None:
     if not isinstance(mlps, list) or layer >= len(mlps):
         raise Refused("a Laguna draft's config requires mlp_layer_types")
     if mlps[layer] == "sparse" and integer(config, "num_experts") > 0:
-        raise NotModelled("a Laguna draft with a mixture of experts is not replayed")
-    size = integer(config, "intermediate_size")
-    assembly.container(f"{name}.mlp", "LagunaMLP")
-    for part in ("gate_proj", "up_proj"):
-        assembly.column(f"{name}.mlp.{part}", hidden, size, f"{name}.mlp.{part}")
-    assembly.row(f"{name}.mlp.down_proj", size, hidden, f"{name}.mlp.down_proj")
-    if needed(config, "hidden_act") != "silu":
-        raise Refused(f"unsupported activation: {config['hidden_act']}, only silu is supported")
+        mixture(assembly, config, hidden, f"{name}.mlp")
+    else:
+        mlp(assembly, config, hidden, integer(config, "intermediate_size"), f"{name}.mlp")
     assembly.norm(f"{name}.input_layernorm", hidden)
     assembly.norm(f"{name}.post_attention_layernorm", hidden)
 

@@ -23,6 +23,7 @@ from dflash_audit.copying import (
     copy_vocabulary,
     copy_whole,
 )
+from dflash_audit.engines.vllm.quantization.experts import CLASS, SCORES
 from dflash_audit.loadplan import Shard
 from dflash_audit.refusal import Refused
 from dflash_audit.tree import Kind, Linear, Module, Parameter, Placement, Scheme
@@ -36,6 +37,8 @@ def place(module: Module, parameter: Parameter, tensor: View, shard: Shard | Non
     """
     if tensor.dtype in NEVER_COPIED:
         raise Refused(f"torch copies no {tensor.dtype}")
+    if module.module_class == CLASS and parameter.name != SCORES:
+        raise Refused("the loader of routed experts has to be told which expert and matrix a tensor is for")
     if module.linear is None or module.scheme is None:
         return OTHER_LOADERS[parameter.placement.kind](parameter, tensor)
     if parameter.name == "bias":
@@ -170,6 +173,7 @@ def _packed(at: Placement, size: int) -> int:
 
 
 LINEAR_LOADERS: Final[Mapping[str, Callable[[Linear, Scheme, Parameter, View, Shard | None], Copies]]] = {
+    "GateLinear": _replicated,
     "ReplicatedLinear": _replicated,
     "ColumnParallelLinear": _column,
     "MergedColumnParallelLinear": _fused,

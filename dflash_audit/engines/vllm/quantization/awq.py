@@ -10,6 +10,7 @@ from typing import Any
 from dflash_audit.engines.vllm.quantization import packed
 from dflash_audit.engines.vllm.quantization.config import QuantConfig, Surroundings
 from dflash_audit.engines.vllm.quantization.dense import dense_linear
+from dflash_audit.engines.vllm.quantization.experts import Experts, dense_experts
 from dflash_audit.engines.vllm.quantization.inferred import dense_modules
 from dflash_audit.quantization.keys import optional, required
 from dflash_audit.refusal import Refused
@@ -41,6 +42,11 @@ class Awq:
         if any(part in layer.prefix for part in self.kept):
             return dense_linear(layer)
         return packed.awq(layer, self.bits, self.group_size, self.zero_point)
+
+    def experts(self, layer: Experts) -> Scheme:
+        if any(part in layer.prefix for part in self.kept):
+            return dense_experts(layer)
+        return packed.awq_experts(layer, self.bits, self.group_size, bool(self.zero_point))
 
     def head(self, layer: Linear) -> Scheme | None:
         return self.linear(layer) if self.head_quantized else None

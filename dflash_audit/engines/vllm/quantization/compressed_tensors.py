@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from dflash_audit.engines.vllm.quantization.config import QuantConfig, Surroundings
 from dflash_audit.engines.vllm.quantization.dense import dense_linear
+from dflash_audit.engines.vllm.quantization.experts import CLASS, Experts, dense_experts
 from dflash_audit.match import exact_or_regex
 from dflash_audit.quantization.compressed_tensors import schemes
 from dflash_audit.quantization.compressed_tensors.args import QuantizationArgs, int8_both
@@ -31,7 +32,7 @@ ACTIVATION_FORMATS: Final = (
 MIN_CAPABILITY: Final = {
     "CompressedTensorsW4A4Fp4": 75,
     "CompressedTensorsW4A4Mxfp4": 80,
-    "CompressedTensorsW8A8Mxfp8": 80,
+    "CompressedTensorsW8A8Mxfp8": 75,
     "CompressedTensorsWNA16": 75,
     "CompressedTensorsW8A8Fp8": 89,
     "CompressedTensorsW8A16Fp8": 75,
@@ -41,6 +42,9 @@ MIN_CAPABILITY: Final = {
 
 MXFP4_GROUP: Final = 32
 WNA16_BITS: Final = (2, 3, 4, 5, 6, 7, 8)
+PROJECTIONS: Final = ("gate_proj", "up_proj", "down_proj")
+"""What the experts of a mixture are asked for by."""
+
 CACHE_STRATEGIES: Final = ("tensor", "attn_head")
 
 
@@ -85,6 +89,18 @@ class CompressedTensors:
             raise Refused(f"{name} needs compute capability {needed / 10:.1f}, the card has {has / 10:.1f}")
         return Scheme(name, "v2", parameters, group.weights.block_structure)
 
+    def experts(self, layer: Experts) -> Scheme:
+        from dflash_audit.engines.vllm.quantization.compressed_tensors_experts import experts_scheme
+
+        groups = self.groups
+        if "Linear" in groups and CLASS not in groups:
+            groups = {**groups, CLASS: groups["Linear"]}
+        names = (f"{layer.prefix}.0.{projection}" for projection in PROJECTIONS)
+        *others, group = [self._found(groups, name, CLASS) for name in names]
+        if any(self._kind(other) != self._kind(group) for other in others):
+            raise Refused(f"the projections of {layer.prefix} fall under different schemes")
+        return dense_experts(layer) if group is None else experts_scheme(layer, group, self._layout(group))
+
     def head(self, layer: Linear) -> Scheme | None:
         group = self._group(layer)
         if group is None:
@@ -92,7 +108,7 @@ class CompressedTensors:
         try:
             return self.linear(layer)
         except Refused as refused:
-            if _wna16(group) and group.weights.type == "int":
+            if is_wna16(group) and group.weights.type == "int":
                 raise NotModelled("an embedding of packed integers is not modelled") from refused
             raise
 
@@ -128,33 +144,42 @@ class CompressedTensors:
 
     def _group(self, layer: Linear) -> Group | None:
         """The group that a layer falls under: by its name, else by its class; None leaves it dense."""
+        return self._found(self.groups, layer.prefix, layer.module_class)
+
+    def _found(self, groups: Mapping[str, Group], name: str, module_class: str) -> Group | None:
         for entry in self._entries():
             if not isinstance(entry, str):
                 raise Refused(f"a module's name was expected, not {entry!r}")
-            if exact_or_regex(entry, layer.prefix):
+            if exact_or_regex(entry, name):
                 return None
-        target = _first(self.groups, layer.prefix) or next(
-            (each for each in self.groups if _names_class(each, layer.module_class)), None
+        target = _first(groups, name) or next(
+            (each for each in groups if _names_class(each, module_class)), None
         )
-        return None if target is None else self.groups[target]
+        return None if target is None else groups[target]
+
+    def _layout(self, group: Group) -> Any:
+        return group.format if group.format is not None else self.format
+
+    def _kind(self, group: Group | None) -> Any:
+        return None if group is None else (group.weights, group.activations, self._layout(group))
 
     def _scheme(self, layer: Linear, group: Group) -> tuple[str, tuple[Parameter, ...]]:
         """`_get_scheme_from_parts`."""
         weights, activations = group.weights, group.activations
-        layout = group.format if group.format is not None else self.format
-        if _nvfp4(weights):
-            if activations is not None and not _nvfp4(activations):
+        layout = self._layout(group)
+        if is_nvfp4(weights):
+            if activations is not None and not is_nvfp4(activations):
                 raise Refused("NVFP4 weights want NVFP4 activations or none")
             return "CompressedTensorsW4A4Fp4", schemes.nvfp4(layer, activations is not None)
-        if _mx(weights, 4):
-            if _fp8_activations(activations):
+        if is_mx(weights, 4):
+            if is_fp8_activations(activations):
                 raise NotModelled("MXFP4 weights with FP8 activations are not modelled for vLLM")
             return "CompressedTensorsW4A4Mxfp4", _mxfp4(layer)
-        if _mx(weights, 8) and group.byte_scales:
+        if is_mx(weights, 8) and group.byte_scales:
             return "CompressedTensorsW8A8Mxfp8", _mxfp8(layer)
         if activations is not None and weights.type == "int" and weights.strategy in ("group", "channel"):
             self._refuse_unknown(group, layout)
-        if _wna16(group) and layout == "pack-quantized":
+        if is_wna16(group) and layout == "pack-quantized":
             return "CompressedTensorsWNA16", _packed(layer, weights)
         if layout in ACTIVATION_FORMATS:
             found = self._eight_bits(layer, weights, activations)
@@ -180,7 +205,7 @@ class CompressedTensors:
         self, layer: Linear, weights: QuantizationArgs, activations: QuantizationArgs | None
     ) -> tuple[str, tuple[Parameter, ...]] | None:
         static = activations is not None and not activations.dynamic
-        if activations is not None and _fp8_both(weights, activations):
+        if activations is not None and is_fp8_both(weights, activations):
             if self.surroundings.capability >= MIN_CAPABILITY["CompressedTensorsW8A8Fp8"]:
                 if weights.block_structure is not None and static:
                     raise Refused("FP8 in blocks wants dynamic activations")
@@ -265,23 +290,23 @@ def _names_class(target: str, module_class: str) -> bool:
     return target.lower() in module_class.lower()
 
 
-def _nvfp4(args: QuantizationArgs) -> bool:
+def is_nvfp4(args: QuantizationArgs) -> bool:
     return (args.strategy, args.type, args.num_bits, args.group_size, args.symmetric) == (
         "tensor_group", "float", 4, schemes.NVFP4_GROUP, True,
     )  # fmt: skip
 
 
-def _mx(args: QuantizationArgs, bits: int) -> bool:
+def is_mx(args: QuantizationArgs, bits: int) -> bool:
     return (args.strategy, args.type, args.num_bits, args.group_size, args.symmetric) == (
         "group", "float", bits, MXFP4_GROUP, True,
     )  # fmt: skip
 
 
-def _fp8_activations(args: QuantizationArgs | None) -> bool:
+def is_fp8_activations(args: QuantizationArgs | None) -> bool:
     return args is not None and args.type == "float" and args.num_bits == 8 and bool(args.dynamic)
 
 
-def _wna16(group: Group) -> bool:
+def is_wna16(group: Group) -> bool:
     weights = group.weights
     return group.activations is None and weights.strategy in ("channel", "group") and not weights.dynamic
 
@@ -292,7 +317,7 @@ def _fp8_weights(weights: QuantizationArgs) -> bool:
     return weights.type == "float" and known and not weights.dynamic
 
 
-def _fp8_both(weights: QuantizationArgs, activations: QuantizationArgs) -> bool:
+def is_fp8_both(weights: QuantizationArgs, activations: QuantizationArgs) -> bool:
     if activations.type != "float" or not _fp8_weights(weights):
         return False
     return bool(activations.dynamic) or (activations.symmetric and activations.strategy == "tensor")

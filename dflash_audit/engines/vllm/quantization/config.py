@@ -2,6 +2,7 @@
 
 from typing import NamedTuple, Protocol
 
+from dflash_audit.engines.vllm.quantization.experts import Experts
 from dflash_audit.quantization import config
 from dflash_audit.sources.checkpoint import Tensor
 from dflash_audit.tree import Linear, Scheme
@@ -25,6 +26,10 @@ class Surroundings(NamedTuple):
 
 class QuantConfig(config.QuantConfig, Protocol):
     """A quantization config that the engine has accepted; it knows no fused modules of a draft."""
+
+    def experts(self, layer: Experts) -> Scheme:
+        """The scheme of a mixture's routed experts."""
+        ...
 
     def head(self, layer: Linear) -> Scheme | None:
         """The scheme of a `ParallelLMHead`, None where it gets the method of an embedding."""

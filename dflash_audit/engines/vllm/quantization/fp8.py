@@ -4,16 +4,35 @@ Source: vLLM 0.33.0 `model_executor/layers/quantization/fp8.py` (`Fp8Config`,
 `Fp8LinearMethod`) and `utils/quant_utils.py` (`is_layer_skipped`).
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from dflash_audit.engines.vllm.quantization.config import QuantConfig, Surroundings
 from dflash_audit.engines.vllm.quantization.dense import cache_scales, dense_linear
+from dflash_audit.engines.vllm.quantization.experts import (
+    Experts,
+    both,
+    check_whole_blocks,
+    dense_experts,
+    matrices,
+    scales_of_blocks,
+    scheme,
+    tensor_scales,
+)
 from dflash_audit.quantization.fp8 import block_scales, matrix, shard_scales
 from dflash_audit.quantization.keys import optional, required
 from dflash_audit.refusal import Refused
 from dflash_audit.tree import Linear, Scheme
+
+ANY_BLOCK: Final = 89
+"""From this compute capability on (times ten) a kernel takes blocks of any size; below it Marlin, of one."""
+
+MARLIN_BLOCK: Final = (128, 128)
+
+SMALLEST_BLOCK: Final = 32
+"""The least side of a block that experts are cut into anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +66,26 @@ class Fp8:
         if self.static:
             parameters.append(shard_scales("input_scale", layer))
         return Scheme("Fp8LinearMethod", "v2", tuple(parameters), self.block)
+
+    def experts(self, layer: Experts) -> Scheme:
+        if self._ignores(layer):
+            return dense_experts(layer)
+        name, weights = "Fp8MoEMethod", matrices("weight", layer, "float8_e4m3fn")
+        if self.block is not None:
+            block = _refined(layer, self.block)
+            check_whole_blocks(layer, block)
+            if layer.capability < ANY_BLOCK and block != MARLIN_BLOCK:
+                raise Refused(f"no kernel here takes FP8 experts in blocks of {block[0]} by {block[1]}")
+            return scheme(name, weights, scales_of_blocks("weight_scale_inv", layer, block))
+        scales = tensor_scales("weight_scale", layer)
+        if self.static:
+            return scheme(name, weights, scales, both("input_scale", layer, (), (), "float32"))
+        return scheme(name, weights, scales)
+
+    def _ignores(self, layer: Experts) -> bool:
+        """Whether an entry is the name of the experts, or of something in them (`is_layer_skipped`)."""
+        named = (entry for entry in self.left_dense if "experts" in entry)
+        return any(layer.prefix in entry for entry in named)
 
     def head(self, layer: Linear) -> Scheme | None:
         return None
@@ -82,6 +121,15 @@ def _block(value: Any, activation: str) -> tuple[int, int] | None:
                 raise Refused(f"FP8 in blocks wants dynamic activations, not {activation!r}")
             return int(rows), int(columns)
     raise Refused(f"weight_block_size must be two numbers, got {value!r}")
+
+
+def _refined(layer: Experts, block: tuple[int, int]) -> tuple[int, int]:
+    """Smaller blocks where the checkpoint's do not divide the experts (`refine_fp8_moe_block_shape`)."""
+    rows, columns = block
+    if layer.inner % rows == 0 and (layer.ranks == 1 or layer.inner % columns == 0):
+        return block
+    side = math.gcd(rows, columns, layer.inner, layer.hidden)
+    return block if side < SMALLEST_BLOCK else (side, side)
 
 
 def _check_blocks(layer: Linear, block: tuple[int, int]) -> None:

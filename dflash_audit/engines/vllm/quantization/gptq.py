@@ -10,10 +10,11 @@ from typing import Any, Final
 from dflash_audit.engines.vllm.quantization import packed
 from dflash_audit.engines.vllm.quantization.config import QuantConfig, Surroundings
 from dflash_audit.engines.vllm.quantization.dense import dense_linear
+from dflash_audit.engines.vllm.quantization.experts import Experts, dense_experts
 from dflash_audit.engines.vllm.quantization.inferred import quantized_modules
 from dflash_audit.match import regex
 from dflash_audit.quantization.keys import optional, required
-from dflash_audit.refusal import Refused
+from dflash_audit.refusal import NotModelled, Refused
 from dflash_audit.tree import Linear, Scheme
 
 TYPES: Final = ((4, True), (8, True))
@@ -55,6 +56,16 @@ class Gptq:
             sym = rule["sym"] if isinstance(rule.get("sym"), bool) else sym
         _check_type(bits, sym)
         return packed.gptq(layer, packed.whole(bits, "bits"), packed.whole(group_size, "group_size"))
+
+    def experts(self, layer: Experts) -> Scheme:
+        rule = self._rule(layer.prefix)
+        if isinstance(rule, Mapping):
+            raise NotModelled("rules of GPTQ for a mixture of experts are not modelled for vLLM")
+        group_size = packed.whole(self.group_size, "group_size")
+        bits = packed.whole(self.bits, "bits")
+        held = packed.gptq_experts(layer, bits, group_size)
+        # What Marlin does not take is left to a method that knows no rules.
+        return dense_experts(layer) if rule is False and held.name == packed.GPTQ_EXPERTS else held
 
     def head(self, layer: Linear) -> Scheme | None:
         if not self.head_quantized:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from dflash_audit.engines.vllm.quantization import packed
 from dflash_audit.engines.vllm.quantization.config import QuantConfig, Surroundings
 from dflash_audit.engines.vllm.quantization.dense import dense_linear
+from dflash_audit.engines.vllm.quantization.experts import Experts, dense_experts
 from dflash_audit.match import regex
 from dflash_audit.quantization.auto_round import BACKENDS, FORMATS, REGEX_CHARACTERS
 from dflash_audit.quantization.keys import optional, required
@@ -60,6 +61,18 @@ class Inc:
     def linear(self, layer: Linear) -> Scheme:
         choice = self._choice(layer.prefix, quantized=True)
         return dense_linear(layer) if choice.bits >= DENSE_BITS else self._packed(layer, choice)
+
+    def experts(self, layer: Experts) -> Scheme:
+        choice = self._choice(layer.prefix, quantized=True)
+        if choice.bits >= DENSE_BITS:
+            return dense_experts(layer)
+        gptq = "gptq" in self.packing_format or "gptq" in self.backend
+        refused = (gptq and choice.sym is not True) or (choice.bits == 8 and not gptq)
+        if choice.bits not in (4, 8) or refused:
+            raise NotModelled(f"experts packed by AutoRound in {choice.bits} bits are not modelled for vLLM")
+        if gptq:
+            return packed.gptq_experts(layer, int(choice.bits), choice.group_size, padded=False)
+        return packed.awq_experts(layer, 4, choice.group_size, not choice.sym, padded=False)
 
     def head(self, layer: Linear) -> Scheme | None:
         choice = self._choice(layer.prefix, quantized=False)

@@ -15,8 +15,16 @@ from typing import Any, Final
 
 from dflash_audit.engines.vllm.quantization.config import QuantConfig, Surroundings
 from dflash_audit.engines.vllm.quantization.dense import cache_scales, dense_linear
+from dflash_audit.engines.vllm.quantization.experts import (
+    Experts,
+    both,
+    dense_experts,
+    matrices,
+    scheme,
+    tensor_scales,
+)
 from dflash_audit.quantization.fp8 import matrix, shard_scales
-from dflash_audit.refusal import Refused
+from dflash_audit.refusal import NotModelled, Refused
 from dflash_audit.tree import FUSED, Kind, Linear, Parameter, Placement, Scheme
 
 NAME: Final = "ModelOptLinearMethod"
@@ -24,6 +32,7 @@ NAME: Final = "ModelOptLinearMethod"
 FP8_ALGORITHMS: Final = ("FP8", "FP8_PER_CHANNEL_PER_TOKEN", "FP8_PB_WO")
 FP4_ALGORITHMS: Final = ("NVFP4", "W4A16_NVFP4")
 ALGORITHMS: Final = (*FP8_ALGORITHMS, *FP4_ALGORITHMS, "MXFP8", "MIXED_PRECISION")
+EXPERT_ALGORITHMS: Final = ("FP8", *FP4_ALGORITHMS, "MXFP8")
 BLOCK_ALGORITHMS: Final = ("FP8_PB_WO", "FP8_BLOCK_SCALES")
 
 FIRST_NAMES: Final = tuple(
@@ -109,6 +118,13 @@ class ModelOpt(_Excluding):
             return dense_linear(layer)
         return _linear(layer, self.algorithm, self.group_size)
 
+    def experts(self, layer: Experts) -> Scheme:
+        if self.excludes(layer.prefix):
+            return dense_experts(layer)
+        if self.algorithm in FP8_ALGORITHMS:
+            return _fp8_experts(layer)
+        return _experts(layer, self.algorithm, self.group_size)
+
     def head(self, layer: Linear) -> Scheme | None:
         return self.linear(layer)
 
@@ -132,6 +148,16 @@ class ModelOptMixed(_Excluding):
             return dense_linear(layer)
         return _linear(layer, algorithm, self.group_size)
 
+    def experts(self, layer: Experts) -> Scheme:
+        if self.excludes(layer.prefix):
+            return dense_experts(layer)
+        algorithm = self._algorithm(layer.prefix) or self._beside(layer.prefix)
+        if algorithm in BLOCK_ALGORITHMS:
+            raise NotModelled("experts of FP8 in blocks beside other layers are not modelled for vLLM")
+        if algorithm is None or algorithm not in EXPERT_ALGORITHMS:
+            return dense_experts(layer)
+        return _experts(layer, algorithm, self.group_size)
+
     def head(self, layer: Linear) -> Scheme | None:
         return self.linear(layer)
 
@@ -151,6 +177,11 @@ class ModelOptMixed(_Excluding):
         if len(found) > 1:
             raise Refused(f"mixed quant_algo within fused layer {prefix}: {sorted(found)}")
         return found.pop() if found else None
+
+    def _beside(self, prefix: str) -> str | None:
+        """The algorithm of the first module that lies where the experts do."""
+        parent = prefix.removesuffix("experts")
+        return next((self._said(name) for name in self.layers if name.startswith(parent)), None)
 
     def _said(self, name: str) -> str:
         """The algorithm of an entry, which nobody misses before a layer asks for it."""
@@ -326,3 +357,47 @@ def _nvfp4(layer: Linear, algorithm: str, group_size: int) -> Scheme:
         # Registered for older checkpoints alone, in the model's dtype, and dropped after the load.
         parameters.append(shard_scales("input_scale", layer)._replace(dtype="bfloat16", unread=True))
     return Scheme(NAME, "v2", tuple(parameters))
+
+
+def _experts(layer: Experts, algorithm: str, group_size: int) -> Scheme:
+    """The method of one of `EXPERT_ALGORITHMS`."""
+    if algorithm == "FP8":
+        return _fp8_experts(layer)
+    return _mxfp8_experts(layer) if algorithm == "MXFP8" else _nvfp4_experts(layer, group_size)
+
+
+def _fp8_experts(layer: Experts) -> Scheme:
+    """`ModelOptFp8MoEMethod`, whose scales are those of FP8 by tensor whatever the algorithm."""
+    return scheme(
+        "ModelOptFp8MoEMethod",
+        matrices("weight", layer, "float8_e4m3fn"),
+        tensor_scales("weight_scale", layer),
+        both("input_scale", layer, (), (), "float32"),
+    )
+
+
+def _nvfp4_experts(layer: Experts, group_size: int) -> Scheme:
+    """`ModelOptNvFp4FusedMoE`."""
+    if group_size == 0:
+        raise Refused("group_size must not be 0")
+    rows, hidden, inner = 2 * layer.inner, layer.hidden, layer.inner
+    first, second = (rows, hidden // group_size), (hidden, inner // group_size)
+    return scheme(
+        "ModelOptNvFp4FusedMoE",
+        both("weight", layer, (rows, hidden // 2), (hidden, inner // 2), "uint8"),
+        both("weight_scale", layer, first, second, "float8_e4m3fn"),
+        tensor_scales("weight_scale_2", layer),
+        tensor_scales("input_scale", layer),
+    )
+
+
+def _mxfp8_experts(layer: Experts) -> Scheme:
+    """`ModelOptMxFp8FusedMoE`."""
+    if layer.hidden % 32 or layer.inner % 32:
+        raise Refused(f"MXFP8 experts want sizes divisible by 32, got {layer.hidden} and {layer.inner}")
+    first, second = (2 * layer.inner, layer.hidden // 32), (layer.hidden, layer.inner // 32)
+    return scheme(
+        "ModelOptMxFp8FusedMoE",
+        matrices("weight", layer, "float8_e4m3fn"),
+        both("weight_scale", layer, first, second, "uint8"),
+    )

@@ -6,10 +6,16 @@ Source: vLLM 0.33.0 `model_executor/layers/quantization/auto_gptq.py`, `auto_awq
 
 from typing import Any, Final
 
+from dflash_audit.engines.vllm.quantization.experts import Experts, both, scheme
 from dflash_audit.refusal import Refused
 from dflash_audit.tree import Kind, Linear, Parameter, Placement, Scheme
 
+GPTQ_EXPERTS: Final = "AutoGPTQMoEMethod"
+
 MARLIN_GROUPS: Final = (-1, 32, 64, 128)
+MARLIN_HIDDEN: Final = 128
+MARLIN_TILE: Final = 64
+SMALLEST_GROUP: Final = 32
 
 
 def whole(value: Any, field: str) -> int:
@@ -80,3 +86,75 @@ def _awq(name: str, layer: Linear, bits: int, group: int) -> Scheme:
         Parameter("scales", (columns // group, rows), "bfloat16", scales),
     )
     return Scheme(name, "v2", parameters)
+
+
+def gptq_experts(layer: Experts, bits: int, group_size: int, padded: bool = True) -> Scheme:
+    """`AutoGPTQMoEMethod`, with a place for biases, or `MoeWNA16Method` where Marlin does not take it."""
+    if not _marlin_takes(layer, group_size, padded):
+        return _other_experts(layer, bits, group_size, zero_point=False, zeros_kept=True)
+    pack, rows, hidden, inner = 32 // bits, 2 * layer.inner, layer.hidden, layer.inner
+    groups = (1, 1) if group_size == -1 else (hidden // group_size, inner // group_size)
+    return scheme(
+        GPTQ_EXPERTS,
+        both("qweight", layer, (hidden // pack, rows), (inner // pack, hidden), "int32"),
+        both("scales", layer, (groups[0], rows), (groups[1], hidden), "bfloat16"),
+        both("qzeros", layer, (groups[0], rows // pack), (groups[1], hidden // pack), "int32"),
+        both("bias", layer, (rows,), (hidden,), "bfloat16"),
+    )
+
+
+def awq_experts(layer: Experts, bits: int, group_size: int, zero_point: bool, padded: bool = True) -> Scheme:
+    """`AutoAWQMoEMethod`, or `MoeWNA16Method` where Marlin does not take it."""
+    if not _marlin_takes(layer, group_size, padded):
+        return _other_experts(layer, bits, group_size, zero_point, zeros_kept=False)
+    _refuse_one_group(group_size)
+    pack, rows, hidden, inner = 32 // bits, 2 * layer.inner, layer.hidden, layer.inner
+    groups = (hidden // group_size, inner // group_size)
+    return scheme(
+        "AutoAWQMoEMethod",
+        both("qweight", layer, (hidden, rows // pack), (inner, hidden // pack), "int32"),
+        both("scales", layer, (groups[0], rows), (groups[1], hidden), "bfloat16"),
+        both("qzeros", layer, (groups[0], rows // pack), (groups[1], hidden // pack), "int32"),
+    )
+
+
+def _marlin_takes(layer: Experts, group_size: int, padded: bool) -> bool:
+    """Whether Marlin takes the experts, `padded` to its tiles or as they are.
+
+    Source: `check_moe_marlin_supports_config` in `utils/marlin_utils.py`.
+    """
+    if padded:
+        whole = group_size <= 0 or layer.inner % group_size == 0
+    else:
+        whole = layer.inner % max(MARLIN_TILE, group_size) == 0
+    return layer.hidden % MARLIN_HIDDEN == 0 and whole and group_size in MARLIN_GROUPS
+
+
+def _other_experts(layer: Experts, bits: int, group_size: int, zero_point: bool, zeros_kept: bool) -> Scheme:
+    """`MoeWNA16Method`: in bytes, its groups halved until they divide the experts.
+
+    Source: `moe_wna16.py`. An empty place is there for zeros that are not read where `zeros_kept`.
+    """
+    _refuse_one_group(group_size)
+    while layer.inner % group_size or layer.hidden % group_size:
+        group_size //= 2
+        if group_size < SMALLEST_GROUP:
+            raise Refused(f"no group of {SMALLEST_GROUP} or more divides the experts of {layer.prefix}")
+    pack, rows, hidden, inner = 8 // bits, 2 * layer.inner, layer.hidden, layer.inner
+    groups = (hidden // group_size, inner // group_size)
+    parameters = [
+        both("qweight", layer, (rows, hidden // pack), (hidden, inner // pack), "uint8"),
+        both("scales", layer, (rows, groups[0]), (hidden, groups[1]), "bfloat16"),
+    ]
+    if zero_point:
+        first, second = (rows // pack, groups[0]), (hidden // pack, groups[1])
+        parameters.append(both("qzeros", layer, first, second, "uint8"))
+    elif zeros_kept:
+        parameters.append(tuple(Parameter(f"{each}_qzeros", (0,), "int32") for each in ("w13", "w2")))
+    return scheme("MoeWNA16Method", *parameters)
+
+
+def _refuse_one_group(group_size: int) -> None:
+    """One group for all inputs is -1, by which the engine divides here."""
+    if group_size <= 0:
+        raise Refused("experts of one group for all inputs would have a negative number of groups")
