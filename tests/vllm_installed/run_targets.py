@@ -175,7 +175,48 @@ def rows(tokens: int) -> int:
     return pad_vocab_size(tokens)
 
 
-FUNCTIONS = (asked_by, handed_over, in_the_first_run, inner_takes_layers, interfaces, joined, picked, rows)
+def answered(answers: int, head: int) -> list[int]:
+    """The shape of the logits of a plain draft with so many answers, whose head gives so many logits."""
+    from vllm.model_executor.models.qwen3_dflash import DFlashQwen3ForCausalLM
+
+    draft = SimpleNamespace(
+        logits_processor=lambda lm_head, hidden: torch.zeros(len(hidden), head)[..., :answers],
+        lm_head=None,
+        draft_id_to_target_id=torch.zeros(answers, dtype=torch.long),
+        config=SimpleNamespace(draft_vocab_size=answers, vocab_size=answers),
+    )
+    return list(DFlashQwen3ForCausalLM.compute_logits(draft, torch.zeros(3, WIDTH)).shape)
+
+
+def embedded(tokens: int, token: int, ranks: int) -> list[float]:
+    """The row by which a table of ones embeds a token, on the first of so many ranks."""
+    from vllm.config import DeviceConfig, VllmConfig, set_current_vllm_config
+    from vllm.model_executor.layers import vocab_parallel_embedding as layers
+
+    be_rank_0_of(ranks)
+    layers.tensor_model_parallel_all_reduce = _as_it_is
+    try:
+        with set_current_vllm_config(VllmConfig(device_config=DeviceConfig("cpu"))):
+            table = layers.VocabParallelEmbedding(tokens, WIDTH)
+        table.weight_loader(table.weight, torch.ones(tokens, WIDTH))
+        row: list[float] = table(torch.tensor([token]))[0].tolist()
+        return row
+    finally:
+        be_rank_0_of(1)
+
+
+FUNCTIONS = (
+    answered,
+    asked_by,
+    embedded,
+    handed_over,
+    in_the_first_run,
+    inner_takes_layers,
+    interfaces,
+    joined,
+    picked,
+    rows,
+)
 
 
 def _answer(function: Callable[..., Any], arguments: list[Any]) -> Any:

@@ -209,3 +209,18 @@ def test_each_kind_of_draft_refuses_them(module: str, name: str, vllm: Asked) ->
 @pytest.mark.parametrize("tokens", [1, 64, 65, 151936])
 def test_how_long_a_table_of_tokens_is(tokens: int, vllm: Asked) -> None:
     assert vllm("rows", tokens) == padded(tokens)
+
+
+def test_a_plain_draft_has_no_more_answers_than_the_head_has_logits(vllm: Asked) -> None:
+    assert vllm("answered", 128, 64).startswith("RuntimeError: ")
+    assert vllm("answered", 60, 64) == [3, 60]
+
+
+@pytest.mark.parametrize("token", [99, 100, 127])
+def test_a_token_in_the_rows_that_fill_a_table_up_is_embedded_as_zeros(token: int, vllm: Asked) -> None:
+    assert vllm("embedded", 100, token, 1) == [float(token < 100)] * 4
+
+
+def test_a_token_beyond_the_table_fails_on_one_rank_alone(vllm: Asked) -> None:
+    assert vllm("embedded", 100, 128, 1).startswith("IndexError: ")
+    assert vllm("embedded", 100, 128, 2) == [0.0] * 4
