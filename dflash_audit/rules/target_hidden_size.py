@@ -37,7 +37,7 @@ from dflash_audit.finding import Finding
 from dflash_audit.sources.checkpoint import Checkpoint
 
 MADE_FOR: Final = "Serve the draft with the model that it was trained for."
-AUX: Final = "Leave use_aux_hidden_state out, and ship fc.weight."
+AUX: Final = "use_aux_hidden_state"
 OWN_TABLES: Final = (
     "Serve the draft with the model that it was trained for; one that is narrower on purpose has to bring its"
     " own embed_tokens.weight and lm_head.weight."
@@ -51,8 +51,9 @@ def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iter
     vLLM 0.33.0, see `vllm_features` and `vllm_pair`. Public record: SpecForge#560.
     """
     served = read_vllm_pair(run, checkpoint, conditions)
-    if served is not None:
-        yield from _in_vllm(served)
+    if served is not None and served.target.hidden_size is not None:
+        found = _in_vllm(served, served.target.hidden_size)
+        yield from () if found is None else (found,)
     pair = read_pair(run, checkpoint, conditions)
     if pair is None or None in (pair.hidden, pair.target.hidden_size):
         return
@@ -70,33 +71,42 @@ def _finding(engine: str, key: str, message: str, hint: str) -> Finding:
     return Finding("target-hidden-size", "error", engine, key, message, hint, (key,))
 
 
-def _in_vllm(pair: VLLMPair) -> Iterator[Finding]:
-    features, engine, theirs = pair.features, pair.draft.engine, pair.target.hidden_size
-    handed = pair.handed_over
+def _in_vllm(pair: VLLMPair, theirs: int) -> Finding | None:
+    return _wrong_features(pair, theirs) or _wrong_tables(pair, theirs)
+
+
+def _wrong_features(pair: VLLMPair, theirs: int) -> Finding | None:
+    """Features that are no input of the draft, for their own width rather than for a layer that is missing."""
+    features, engine, handed = pair.features, pair.draft.engine, pair.handed_over
     count = features.distinct if handed is None else len(handed)
-    if theirs is None:
-        return
-    if count and features.width is not None and count * theirs != features.built_for * features.width:
-        gets = f"gets {count} of the target's {theirs}, and does not start"
-        if features.joined:
-            message = f"use_aux_hidden_state is false: {engine} takes the features as they are, {gets}"
-            yield _finding(
-                engine, "use_aux_hidden_state", f"{message}: the draft's width is {pair.hidden}.", AUX
-            )
-            return
-        if features.width != theirs:
-            key, built = features.width_key, f"{features.built_for} features of {features.width}"
-            fact = f"{key} is {features.width}, and the target's hidden_size {theirs}"
-            yield _finding(engine, key, f"{fact}: {engine} builds fc for {built}, {gets}.", MADE_FOR)
-            return
+    if not count or features.width is None or count * theirs == features.built_for * features.width:
+        return None
+    if features.joined:
+        fact = f"{AUX} is false, and {engine} takes {count} features of {theirs} as they are, side by side"
+        message = f"{fact}: it does not start, for the draft's width is {pair.hidden}."
+        return _finding(engine, AUX, message, f"Leave {AUX} out, and ship fc.weight.")
+    if features.width == theirs:
+        return None
+    key = features.width_key
+    message = (
+        f"{key} is {features.width}, and the target's hidden_size {theirs}: {engine} builds fc for"
+        f" {features.built_for} features of {features.width}, gets {count} of {theirs}, and does not start."
+    )
+    return _finding(engine, key, message, MADE_FOR)
+
+
+def _wrong_tables(pair: VLLMPair, theirs: int) -> Finding | None:
+    """Tables that the draft takes from the target, of another width than its layers."""
     borrowed = [("embedding", pair.borrows_embedding), ("head", pair.borrows_head)]
     tables = " and ".join(name for name, borrows in borrowed if borrows)
-    if tables and pair.hidden != theirs:
-        message = (
-            f"hidden_size is {pair.hidden}, and that of the target {theirs}: {engine} gives the draft the"
-            f" target's {tables}, of another width than its layers, and does not start."
-        )
-        yield _finding(engine, "hidden_size", message, OWN_TABLES)
+    if not tables or pair.hidden == theirs:
+        return None
+    engine = pair.draft.engine
+    message = (
+        f"hidden_size is {pair.hidden}, and that of the target {theirs}: {engine} gives the draft the target's"
+        f" {tables}, of another width than its layers, and does not start."
+    )
+    return _finding(engine, "hidden_size", message, OWN_TABLES)
 
 
 def _unread(pair: Pair) -> str:

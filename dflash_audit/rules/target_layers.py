@@ -100,7 +100,7 @@ def _not_handed_over(pair: VLLMPair, depth: int) -> Iterator[Finding]:
         fact = (
             f"the target's {depth} layers count from {features.first} to {features.first + depth - 1} there"
         )
-    outcome = f"{pair.draft.engine} gets {len(handed)} features of {features.built_for}, and does not start"
+    outcome = f"{pair.draft.engine} gets {len(handed)} of {features.built_for} features, and does not start"
     yield _finding(pair.draft, "error", key, f"{key} names {told}, and {fact}: {outcome}.")
 
 

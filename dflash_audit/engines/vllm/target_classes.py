@@ -44,7 +44,8 @@ Qwen3_5MoeForConditionalGeneration Qwen4ExpForConditionalGeneration RadioMBartPr
 SarvamMLAForCausalLM Step1ForCausalLM TeleChat2ForCausalLM TeleChat3ForCausalLM TeleFLMForCausalLM
 """.split()
 )
-"""Architecture names of models that generate whose class in vLLM has the interface."""
+"""Architecture names of models that generate whose class in vLLM has the interface. Those of LLaVA's kind pass
+what they are asked on to the language model that `text_config` names, of which nothing is said."""
 
 WITHOUT: Final = frozenset(
     """
@@ -107,16 +108,6 @@ AssertionError as the models are loaded. Source: `cohere_compass.py` (`CohereCom
 SILENT: Final = frozenset(("MiMoForCausalLM",))
 """Names whose class takes the layers, and hands none of them over: AssertionError in the first run. Source:
 `mimo.py`, `MiMoModel.forward`."""
-
-BY_LANGUAGE_MODEL: Final = frozenset(
-    """
-LightOnOCRForConditionalGeneration LlavaForConditionalGeneration Mistral3ForConditionalGeneration
-NemotronH_Nano_Omni_Reasoning_V3 NemotronH_Nano_VL_V2 NemotronH_Omni_Reasoning_V3
-NemotronH_Super_Omni_Reasoning_V3 PixtralForConditionalGeneration
-""".split()
-)
-"""Names whose language model is of the class that `text_config` names: nothing is said of what it hands over.
-Source: `llava.py`, `mistral3.py`, `pixtral.py`, `lightonocr.py`, `nano_nemotron_vl.py`."""
 
 COUNTED_ELSEWHERE: Final = frozenset(("NemotronHPuzzleForCausalLM", "RadioMBartPrefixForCausalLM"))
 """Names whose class takes the number of its layers from another key than `num_hidden_layers`. Source:
