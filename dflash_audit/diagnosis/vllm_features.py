@@ -9,6 +9,7 @@ XPress and DSpark have no other), `combine_hidden_states` of `model_executor/mod
 `laguna_dflash.py` and `models/beam/nvidia/dflash2.py`.
 """
 
+from collections import Counter
 from typing import Final, NamedTuple
 
 from dflash_audit.diagnosis.sglang_draft import BEAM, LAGUNA, Draft, whole
@@ -56,7 +57,7 @@ class Features(NamedTuple):
     @property
     def repeated(self) -> list[int]:
         """The ids that are named more than once."""
-        return sorted({layer for layer in self.named or () if (self.named or ()).count(layer) > 1})
+        return sorted(layer for layer, times in Counter(self.named or ()).items() if times > 1)
 
 
 def read_features(run: EngineRun, checkpoint: Checkpoint) -> Features | None:

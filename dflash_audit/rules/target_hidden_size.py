@@ -76,13 +76,13 @@ def _in_vllm(pair: VLLMPair, theirs: int) -> Finding | None:
 
 
 def _wrong_features(pair: VLLMPair, theirs: int) -> Finding | None:
-    """Features that are no input of the draft, for their own width rather than for a layer that is missing."""
+    """Features that do not fit for their width, rather than for a layer that is missing."""
     features, engine, handed = pair.features, pair.draft.engine, pair.handed_over
     count = features.distinct if handed is None else len(handed)
     if not count or features.width is None or count * theirs == features.built_for * features.width:
         return None
     if features.joined:
-        fact = f"{AUX} is false, and {engine} takes {count} features of {theirs} as they are, side by side"
+        fact = f"{AUX} is false, and {engine} takes {count} features of {theirs} as they are, in a row"
         message = f"{fact}: it does not start, for the draft's width is {pair.hidden}."
         return _finding(engine, AUX, message, f"Leave {AUX} out, and ship fc.weight.")
     if features.width == theirs:
@@ -103,8 +103,8 @@ def _wrong_tables(pair: VLLMPair, theirs: int) -> Finding | None:
         return None
     engine = pair.draft.engine
     message = (
-        f"hidden_size is {pair.hidden}, and that of the target {theirs}: {engine} gives the draft the target's"
-        f" {tables}, of another width than its layers, and does not start."
+        f"hidden_size is {pair.hidden}, and that of the target {theirs}: {engine} gives the draft the"
+        f" target's {tables}, of another width than its layers, and does not start."
     )
     return _finding(engine, "hidden_size", message, OWN_TABLES)
 

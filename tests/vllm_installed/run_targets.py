@@ -45,7 +45,7 @@ ATTRIBUTES: Mapping[str, Any] = {
 """What one model or another reads on the way to its loop, as a server on one rank has it."""
 
 
-class Layer(torch.nn.Module):
+class Layer(torch.nn.Module):  # type: ignore[misc]
     """The n-th layer puts out n, and zeros beside it: a residual, and what else a model passes on."""
 
     input_layernorm = None
@@ -73,7 +73,7 @@ def model(module: str, name: str, outputs: int, depth: int) -> Any:
     found = getattr(import_module(f"vllm.{module}"), name)
     embeds = dict.fromkeys(("embed_input_ids", "embed_tokens", "get_input_embeddings"), embed)
     own = {**embeds, "norm": norm, "norm_f": norm, "_active_layers": property(lambda self: self.layers)}
-    made = type(name, (found,), {**ATTRIBUTES, "end_layer": depth, **own})
+    made: Any = type(name, (found,), {**ATTRIBUTES, "end_layer": depth, **own})
     held = made.__new__(made)
     torch.nn.Module.__init__(held)
     held.layers = torch.nn.ModuleList(Layer(number, outputs) for number in range(1, depth + 1))
@@ -172,7 +172,7 @@ def inner_takes_layers(module: str, name: str) -> bool:
 def rows(tokens: int) -> int:
     from vllm.model_executor.layers.vocab_parallel_embedding import pad_vocab_size
 
-    return pad_vocab_size(tokens)
+    return int(pad_vocab_size(tokens))
 
 
 def answered(answers: int, head: int) -> list[int]:

@@ -44,8 +44,8 @@ Qwen3_5MoeForConditionalGeneration Qwen4ExpForConditionalGeneration RadioMBartPr
 SarvamMLAForCausalLM Step1ForCausalLM TeleChat2ForCausalLM TeleChat3ForCausalLM TeleFLMForCausalLM
 """.split()
 )
-"""Architecture names of models that generate whose class in vLLM has the interface. Those of LLaVA's kind pass
-what they are asked on to the language model that `text_config` names, of which nothing is said."""
+"""Architecture names of models that generate whose class in vLLM has the interface. Those of LLaVA's kind
+pass what they are asked on to the language model that `text_config` names, of which nothing is said."""
 
 WITHOUT: Final = frozenset(
     """
