@@ -100,6 +100,11 @@ def picked(depth: int) -> list[int]:
 
 
 def _as_written(draft: Draft, key: str) -> str:
-    """The key as config.json has it, which a config of the speculators library calls otherwise."""
-    own = "aux_hidden_state_layer_ids"
-    return own if "speculators_config" in draft.raw and own in draft.raw else key
+    """The key as config.json has it, which a config of the speculators library calls otherwise.
+
+    Where no other of its name stands there, the last part is enough, by which other engines' findings go.
+    """
+    own, last = "aux_hidden_state_layer_ids", key.rpartition(".")[2]
+    if "speculators_config" in draft.raw and own in draft.raw:
+        return own
+    return last if last == "target_layer_ids" and last not in draft.raw else key

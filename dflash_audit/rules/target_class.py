@@ -25,6 +25,7 @@ Serve the pair with an engine, or a version of it, whose class hands them over.
 
 from collections.abc import Iterator
 
+from dflash_audit.diagnosis.vllm_pair import Pair as VLLMPair
 from dflash_audit.diagnosis.vllm_pair import read_vllm_pair
 from dflash_audit.diagnosis.with_target import Pair, captures, read_pair, tables_hold
 from dflash_audit.engine_run import Conditions, EngineRun
@@ -46,7 +47,7 @@ def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iter
     if pair is not None and tables_hold(run) and captures(pair) is False:
         yield _finding(run, pair.architecture, _why(pair))
     served = read_vllm_pair(run, checkpoint, conditions)
-    why = None if served is None else _why_not_vllm(served.architecture)
+    why = None if served is None else _why_not_vllm(served)
     if served is not None and why is not None:
         yield _finding(run, served.architecture, why)
 
@@ -74,7 +75,11 @@ def _why(pair: Pair) -> str:
     return "its class hands no hidden states over to a draft"
 
 
-def _why_not_vllm(name: str | None) -> str | None:
+def _why_not_vllm(pair: VLLMPair) -> str | None:
+    name, draft = pair.architecture, pair.draft
+    wanted = vllm_classes.DSPARK_OF_ITS_OWN.get(name or "") if draft.dspark else None
+    if wanted is not None and wanted not in (draft.config.get("architectures") or ()):
+        return f"beside it a DSpark draft has to be a {wanted}"
     if name in vllm_classes.WITHOUT:
         return "its class has no interface for EAGLE-3, by which a draft is given hidden states"
     if name in vllm_classes.WITHOUT_INNER:

@@ -92,14 +92,14 @@ def _not_handed_over(pair: VLLMPair, depth: int) -> Iterator[Finding]:
     lost = [layer for layer, counted in zip(named, asked, strict=True) if counted not in handed]
     if not lost:
         return
-    told = ", ".join(map(str, lost[:MOST_TOLD]))
-    if all(0 <= layer <= depth for layer in asked):
+    beyond = [layer for layer, counted in zip(named, asked, strict=True) if not 0 <= counted <= depth]
+    told = ", ".join(map(str, (beyond or lost)[:MOST_TOLD]))
+    if beyond:
+        first, there = features.first, " there" if features.first else ""
+        fact = f"the target's {depth} layers count from {first} to {first + depth - 1}{there}"
+    else:
         which = "what its last layer puts out" if depth in asked else "what goes into its first layer"
         fact = f"the class {pair.architecture} does not hand over {which}"
-    else:
-        fact = (
-            f"the target's {depth} layers count from {features.first} to {features.first + depth - 1} there"
-        )
     outcome = f"{pair.draft.engine} gets {len(handed)} of {features.built_for} features, and does not start"
     yield _finding(pair.draft, "error", key, f"{key} names {told}, and {fact}: {outcome}.")
 

@@ -29,7 +29,7 @@ SPECIAL = (
 def pair(
     scratch: Path, architecture: str, asked: list[int], live: tuple[str, str] | None = None, **numbers: int
 ) -> Pair:
-    """A dense draft that asks for `asked`, as vLLM counts, beside a target; of the engine that `live` says."""
+    """A dense draft that asks for `asked`, as vLLM counts, beside a target; of the engine that is `live`."""
     draft = materialize(FIXTURES / "differences" / "24-aux-layers-of-eagle", scratch / "draft")
     config = json.loads((draft / "config.json").read_text())
     config["eagle_aux_hidden_state_layer_ids"] = asked

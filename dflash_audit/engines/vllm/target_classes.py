@@ -9,6 +9,7 @@ Source: vLLM 0.33.0 `model_executor/models/registry.py`, `interfaces.py` (`suppo
 class that has the interface.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 VERSION: Final = "0.33.0"
@@ -108,6 +109,10 @@ AssertionError as the models are loaded. Source: `cohere_compass.py` (`CohereCom
 SILENT: Final = frozenset(("MiMoForCausalLM",))
 """Names whose class takes the layers, and hands none of them over: AssertionError in the first run. Source:
 `mimo.py`, `MiMoModel.forward`."""
+
+DSPARK_OF_ITS_OWN: Final[Mapping[str, str]] = {"Qwen3OmniMoeForConditionalGeneration": "Qwen3OmniDSparkModel"}
+"""Target -> the only architecture that a DSpark draft beside it may have: ValueError as the config is read.
+Source: `config/speculative.py`, `_validate_qwen3_omni_dspark`."""
 
 COUNTED_ELSEWHERE: Final = frozenset(("NemotronHPuzzleForCausalLM", "RadioMBartPrefixForCausalLM"))
 """Names whose class takes the number of its layers from another key than `num_hidden_layers`. Source:
