@@ -10,15 +10,18 @@ XPress and DSpark have no other), `combine_hidden_states` of `model_executor/mod
 """
 
 from collections import Counter
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dflash_audit.diagnosis.sglang_draft import BEAM, LAGUNA, Draft, whole
 from dflash_audit.diagnosis.vllm_draft import read_draft
-from dflash_audit.engine_run import EngineRun
+from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.engines.vllm.draft import uses_aux, width_key
 from dflash_audit.engines.vllm.taps import taps
 from dflash_audit.refusal import Refused
 from dflash_audit.sources.checkpoint import Checkpoint
+
+if TYPE_CHECKING:
+    from dflash_audit.diagnosis.vllm_pair import Pair
 
 MOST_PICKED: Final = 3
 """As many features a target's class picks at most, see `picked`."""
@@ -89,6 +92,16 @@ def read_features(run: EngineRun, checkpoint: Checkpoint) -> Features | None:
     by = width_key(draft.config)
     built_for = layers if asked is None else len(asked)
     return Features(draft, key, named, asked, built_for, whole(draft.config.get(by)), by)
+
+
+def beside_target(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> "Pair | None":
+    """The pair, for rules that look at a draft without a target too; None where none is named."""
+    if conditions.target is None:
+        return None
+    # Only here: an audit without a target does without.
+    from dflash_audit.diagnosis.vllm_pair import read_vllm_pair
+
+    return read_vllm_pair(run, checkpoint, conditions)
 
 
 def picked(depth: int) -> list[int]:

@@ -30,7 +30,7 @@ mean the output of the layer: a list called `eagle_aux_hidden_state_layer_ids` c
 from collections.abc import Iterator
 
 from dflash_audit.diagnosis.sglang_draft import Draft, read_draft, whole, whole_list
-from dflash_audit.diagnosis.vllm_features import MOST_PICKED, Features, picked, read_features
+from dflash_audit.diagnosis.vllm_features import MOST_PICKED, Features, beside_target, picked, read_features
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.engines.sglang import dflash_config
 from dflash_audit.finding import Finding
@@ -69,11 +69,12 @@ def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iter
 
 def _in_vllm(features: Features, run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Finding:
     draft, wanted = features.draft, features.built_for
-    depth = _depth_in_vllm(run, checkpoint, conditions) or whole(draft.either("num_target_layers"))
-    ids = None if depth is None else [layer - 1 for layer in picked(depth)]
-    fits = _fits(run, checkpoint, conditions)
-    if fits is None:
-        fits = wanted <= MOST_PICKED if ids is None else len(ids) == wanted
+    pair = beside_target(run, checkpoint, conditions)
+    depth = (None if pair is None else pair.depth) or whole(draft.either("num_target_layers"))
+    ids = None if depth is None or depth <= 0 else [layer - 1 for layer in picked(depth)]
+    handed = ids if pair is None or pair.handed_over is None else pair.handed_over
+    fits = wanted <= MOST_PICKED if handed is None else len(handed) == wanted
+    fits = fits or (pair is not None and pair.fits is True)
     told = "the three of the target's class" if ids is None else f"{ids} of the target's {depth}"
     outcome = (
         "A draft that was trained on others reads the wrong features."
@@ -89,27 +90,6 @@ def _in_vllm(features: Features, run: EngineRun, checkpoint: Checkpoint, conditi
         hint=_hint(draft),
         subjects=("target_layer_ids",),
     )
-
-
-def _depth_in_vllm(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> int | None:
-    """The depth of the target, None where none is named or nothing tells how its class counts."""
-    if conditions.target is None:
-        return None
-    # Only here: an audit without a target does without.
-    from dflash_audit.diagnosis.vllm_pair import read_vllm_pair
-
-    pair = read_vllm_pair(run, checkpoint, conditions)
-    return None if pair is None else pair.depth
-
-
-def _fits(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> bool | None:
-    """Whether what the target hands over fits, None where none is named or nothing tells."""
-    if conditions.target is None:
-        return None
-    from dflash_audit.diagnosis.vllm_pair import read_vllm_pair
-
-    pair = read_vllm_pair(run, checkpoint, conditions)
-    return None if pair is None else pair.fits
 
 
 def _picked(draft: Draft, conditions: Conditions) -> str:

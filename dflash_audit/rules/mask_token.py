@@ -36,6 +36,7 @@ from typing import TYPE_CHECKING
 
 from dflash_audit.diagnosis.sglang_draft import Draft, read_draft, whole
 from dflash_audit.diagnosis.vllm_draft import read_draft as read_by_vllm
+from dflash_audit.diagnosis.vllm_features import beside_target
 from dflash_audit.diagnosis.vllm_mask_token import named_mask
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.engines.vllm.padding import padded
@@ -87,7 +88,6 @@ def _in_vllm(
     token = None if named is None else named.token
     if named is None or token is None or own is None:
         return
-    borrowed = _borrowed(run, checkpoint, conditions)
     if conditions.target is None:
         if draft.given("vocab_size") and token >= padded(own):
             yield _finding(
@@ -96,25 +96,17 @@ def _in_vllm(
                 f" {draft.engine} would find no such row in the embedding.",
             )
         return
-    tokens = own if borrowed is None else borrowed
-    table = f"the embedding that the draft {'brings' if borrowed is None else 'takes from the target'}"
+    pair = beside_target(run, checkpoint, conditions)
+    tokens = None if pair is None else pair.target.vocab_size if pair.borrows_embedding else own
+    if pair is None or tokens is None:
+        return
+    table = f"the embedding that the draft {'takes from the target' if pair.borrows_embedding else 'brings'}"
     told = f"{named.key} is {token}, and {table} has {tokens} tokens"
     if token >= padded(tokens) and conditions.tp == 1:
         message = f"{told}: {draft.engine} fails at its first request if not before."
         yield replace(_finding(draft, message), severity="error")
     elif token >= tokens and MASK_EMBEDDING not in checkpoint.names:
         yield _finding(draft, f"{told}: {draft.engine} embeds it as zeros.")
-
-
-def _borrowed(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> int | None:
-    """The tokens of the target's embedding; None where the draft has its own, or none is named."""
-    if conditions.target is None:
-        return None
-    # Only here: an audit without a target does without.
-    from dflash_audit.diagnosis.vllm_pair import read_vllm_pair
-
-    pair = read_vllm_pair(run, checkpoint, conditions)
-    return None if pair is None or not pair.borrows_embedding else pair.target.vocab_size
 
 
 def _rows(target: "Target", draft: Draft) -> int | None:

@@ -30,7 +30,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from dflash_audit.diagnosis.sglang_draft import Draft, read_draft
-from dflash_audit.diagnosis.vllm_features import Features, read_features
+from dflash_audit.diagnosis.vllm_features import Features, beside_target, read_features
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.finding import Finding, Severity
 from dflash_audit.sources.checkpoint import Checkpoint
@@ -87,13 +87,8 @@ def _in_vllm(features: Features) -> Iterator[Finding]:
 
 def _kept_in_order(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> bool:
     """Whether a target is named whose class may hand its layers over in another order."""
-    if conditions.target is None:
-        return False
-    # Only here: an audit without a target does without.
-    from dflash_audit.diagnosis.vllm_pair import read_vllm_pair
-
-    pair = read_vllm_pair(run, checkpoint, conditions)
-    return pair is None or pair.architecture is None
+    pair = beside_target(run, checkpoint, conditions)
+    return pair is not None and pair.architecture is None
 
 
 def _named_twice(draft: Draft, key: str, repeated: list[int], features: str, outcome: str) -> Finding:
