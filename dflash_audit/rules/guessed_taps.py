@@ -1,13 +1,15 @@
 """The config names no target layers, and the engine picks them.
 
 Without `target_layer_ids` SGLang taps as many layers as the draft has, spaced evenly from the second to the
-fourth from the end of the target that it serves.
+fourth from the end of the target that it serves. vLLM, which reads a few other keys first, taps the three
+that the target's class has for EAGLE-3: the second, the one before the middle and the fourth from the end.
 
 ## Why it matters
 
 Most drafts were trained on other layers, or on another number of them. With another number the load refuses
 `fc`. With the same number nothing fails: the draft reads layers that it was not trained on, and accepts
-little.
+little. vLLM builds `fc` for as many as the draft has layers all the same, and does not start unless those
+are three.
 
 ## Example
 
@@ -28,6 +30,7 @@ mean the output of the layer: a list called `eagle_aux_hidden_state_layer_ids` c
 from collections.abc import Iterator
 
 from dflash_audit.diagnosis.sglang_draft import Draft, read_draft, whole, whole_list
+from dflash_audit.diagnosis.vllm_features import MOST_PICKED, Features, beside_target, picked, read_features
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.engines.sglang import dflash_config
 from dflash_audit.finding import Finding
@@ -38,8 +41,12 @@ from dflash_audit.sources.checkpoint import Checkpoint
 def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iterator[Finding]:
     """One finding if the config names no layers, with the ids where the target's depth is known.
 
-    Source: SGLang 0.5.23 `srt/speculative/dflash_utils.py`, `build_target_layer_ids`.
+    Source: SGLang 0.5.23 `srt/speculative/dflash_utils.py`, `build_target_layer_ids`; vLLM 0.33.0
+    `model_executor/models/interfaces.py`, `get_eagle3_default_aux_hidden_state_layers`.
     """
+    served = read_features(run, checkpoint)
+    if served is not None and served.asked is None and served.built_for and not served.joined:
+        yield _in_vllm(served, run, checkpoint, conditions)
     draft = read_draft(run, checkpoint)
     if draft is None or draft.either("target_layer_ids") is not None:
         return
@@ -55,6 +62,31 @@ def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iter
             f"{_elsewhere(draft)}."
             f" {_width(draft)}"
         ),
+        hint=_hint(draft),
+        subjects=("target_layer_ids",),
+    )
+
+
+def _in_vllm(features: Features, run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Finding:
+    draft, wanted = features.draft, features.built_for
+    pair = beside_target(run, checkpoint, conditions)
+    depth = (None if pair is None else pair.depth) or whole(draft.either("num_target_layers"))
+    ids = None if depth is None or depth <= 0 else [layer - 1 for layer in picked(depth)]
+    handed = ids if pair is None or pair.handed_over is None else pair.handed_over
+    fits = wanted <= MOST_PICKED if handed is None else len(handed) == wanted
+    fits = fits or (pair is not None and pair.fits is True)
+    told = "the three of the target's class" if ids is None else f"{ids} of the target's {depth}"
+    outcome = (
+        "A draft that was trained on others reads the wrong features."
+        if fits
+        else f"It builds fc for {wanted}, as many as the draft has layers, and does not start."
+    )
+    return Finding(
+        rule="guessed-taps",
+        severity="warning" if fits else "error",
+        engine=draft.engine,
+        subject="target_layer_ids",
+        message=f"config.json names no target_layer_ids: {draft.engine} taps {told}. {outcome}",
         hint=_hint(draft),
         subjects=("target_layer_ids",),
     )

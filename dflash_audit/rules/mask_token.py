@@ -8,6 +8,11 @@ SGLang does not start where the id is no row of the target's embedding, and resi
 without an id does not start at all; a DFlash draft without one gets the id that the target's tokenizer has
 for `mask_token`.
 
+vLLM looks it up in the table that the draft embeds with, the target's or its own, whatever it is: on one rank
+that is an assert on the GPU. On several ranks, and in the rows by which a table is filled up to a multiple of
+64, the token is embedded as zeros, which no draft was trained with, unless a mask_embedding.pt takes their
+place. Without an id it does not start (`refused-start`).
+
 ## Example
 
 Before, for a vocabulary of 151936:
@@ -30,8 +35,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dflash_audit.diagnosis.sglang_draft import Draft, read_draft, whole
+from dflash_audit.diagnosis.vllm_draft import read_draft as read_by_vllm
+from dflash_audit.diagnosis.vllm_features import beside_target
+from dflash_audit.diagnosis.vllm_mask_token import named_mask
 from dflash_audit.engine_run import Conditions, EngineRun
+from dflash_audit.engines.vllm.padding import padded
 from dflash_audit.finding import Finding
+from dflash_audit.rules.mask_embedding import FILE as MASK_EMBEDDING
 from dflash_audit.sources.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
@@ -42,8 +52,12 @@ def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iter
     """One finding for an id that is missing or outside the vocabulary: the target's, where one is named.
 
     Source: SGLang 0.5.23 `srt/speculative/dflash_worker_v2.py`, `_resolve_mask_token_id`;
-    `srt/speculative/dspark_components/dspark_config.py`, `resolve_runtime_config`.
+    `srt/speculative/dspark_components/dspark_config.py`, `resolve_runtime_config`; vLLM 0.33.0
+    `model_executor/layers/vocab_parallel_embedding.py`.
     """
+    draft = read_by_vllm(run, checkpoint)
+    if draft is not None and run.tree is not None:
+        yield from _in_vllm(draft, run, checkpoint, conditions)
     draft = read_draft(run, checkpoint)
     if draft is None:
         return
@@ -65,6 +79,34 @@ def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iter
             f"mask_token_id is {token} and vocab_size {vocabulary}: with a target of this vocabulary"
             f" {draft.engine} would not start, for there is no such row.",
         )
+
+
+def _in_vllm(
+    draft: Draft, run: EngineRun, checkpoint: Checkpoint, conditions: Conditions
+) -> Iterator[Finding]:
+    named, own = named_mask(draft.config), whole(draft.config.get("vocab_size"))
+    token = None if named is None else named.token
+    if named is None or token is None or own is None:
+        return
+    if conditions.target is None:
+        if draft.given("vocab_size") and token >= padded(own):
+            yield _finding(
+                draft,
+                f"{named.key} is {token} and vocab_size {own}: with a target of this vocabulary"
+                f" {draft.engine} would find no such row in the embedding.",
+            )
+        return
+    pair = beside_target(run, checkpoint, conditions)
+    tokens = None if pair is None else pair.target.vocab_size if pair.borrows_embedding else own
+    if pair is None or tokens is None:
+        return
+    table = f"the embedding that the draft {'takes from the target' if pair.borrows_embedding else 'brings'}"
+    told = f"{named.key} is {token}, and {table} has {tokens} tokens"
+    if token >= padded(tokens) and conditions.tp == 1:
+        message = f"{told}: {draft.engine} fails at its first request if not before."
+        yield replace(_finding(draft, message), severity="error")
+    elif token >= tokens and MASK_EMBEDDING not in checkpoint.names:
+        yield _finding(draft, f"{told}: {draft.engine} embeds it as zeros.")
 
 
 def _rows(target: "Target", draft: Draft) -> int | None:

@@ -28,14 +28,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from dflash_audit.diagnosis.vllm_draft import is_vllm
+from dflash_audit.diagnosis.vllm_mask_token import named_mask
 from dflash_audit.dtypes import DENSE_FLOATS
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
 from dflash_audit.sources.checkpoint import Checkpoint
 from dflash_audit.tree import Parameter
-
-MASKS: Final = ("dspark_noise_token_id", "pard_token", "ptd_token_id")
-"""Other keys of the token that stands for a drafted one; given at all, they count."""
 
 LAGUNA: Final = "DFlashLagunaForCausalLM"
 GEMMA4: Final = "Gemma4DSparkForCausalLM"
@@ -63,7 +61,7 @@ def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
     inner = config.get("dflash_config")
     inner = inner if isinstance(inner, Mapping) else {}
     yield from _context(run)
-    fault = _mask(config, inner)
+    fault = _mask(config)
     if fault is not None:
         hint = "Write the mask_token_id that the draft was trained with into dflash_config."
         yield _finding(run, "mask_token_id", fault, hint)
@@ -107,19 +105,12 @@ def _dense(weight: Parameter | None) -> bool:
     return weight is not None and weight.dtype in DENSE_FLOATS
 
 
-def _mask(config: Mapping[str, Any], inner: Mapping[str, Any]) -> str | None:
+def _mask(config: Mapping[str, Any]) -> str | None:
     """What is wrong with the first key of the mask token that counts."""
-    places = [("mask_token_id", inner)] if "mask_token_id" in inner else []
-    places += [("mask_token_id", config)] if config.get("mask_token_id") is not None else []
-    places += [(key, config) for key in MASKS if key in config]
-    if not places:
+    named = named_mask(config)
+    if named is None:
         return "config.json names no mask_token_id"
-    key, place = places[0]
-    try:
-        int(place[key])
-    except (TypeError, ValueError, OverflowError):
-        return f"{key} is {place[key]!r}, which is no token's id"
-    return None
+    return None if named.token is not None else f"{named.key} is {named.value!r}, which is no token's id"
 
 
 def _finding(run: EngineRun, key: str, why: str, hint: str) -> Finding:

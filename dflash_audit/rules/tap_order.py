@@ -6,9 +6,9 @@ draft's `target_layer_ids` has.
 ## Why it matters
 
 A layer that is named twice comes once: `fc` gets fewer features than it was built for, and the server fails
-as it starts or at its first request, whatever the target. Ids out of order feed the right features to the
-wrong columns of `fc`: with most targets nothing fails, and the draft accepts little; some refuse them. That
-is a warning.
+as it starts or at its first request, whatever the target; vLLM as it starts. Ids out of order feed the right
+features to the wrong columns of `fc`: with most targets nothing fails, and the draft accepts little; some of
+SGLang's refuse them. That is a warning.
 
 ## Example
 
@@ -30,6 +30,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from dflash_audit.diagnosis.sglang_draft import Draft, read_draft
+from dflash_audit.diagnosis.vllm_features import Features, beside_target, read_features
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.finding import Finding, Severity
 from dflash_audit.sources.checkpoint import Checkpoint
@@ -42,8 +43,12 @@ def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iter
     Source: SGLang 0.5.23, every file of `srt/models/` with a `set_dflash_layers_to_capture` or a
     `set_dspark_layers_to_capture`: each layer is asked once whether it is among the ids, or they must be
     unique and sorted (`beam.py`, `inkling.py`, `minimax_m3_vl.py`, `qwen3_5_text.py`). Fewer features are
-    refused by `AuxHiddenStatePacker.finalize` or by the draft's `project_target_hidden`.
+    refused by `AuxHiddenStatePacker.finalize` or by the draft's `project_target_hidden`. vLLM 0.33.0, see
+    `vllm_features` and `engines/vllm/target_classes.py`.
     """
+    served = read_features(run, checkpoint)
+    if served is not None and not _kept_in_order(run, checkpoint, conditions):
+        yield from _in_vllm(served)
     draft = read_draft(run, checkpoint)
     key, ids = ("", None) if draft is None else draft.captured
     if draft is None or ids is None:
@@ -61,25 +66,52 @@ def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iter
     repeated = sorted(layer for layer, times in Counter(ids).items() if times > 1)
     built_for = len(draft.taps) if draft.taps else draft.layers
     if repeated and len(set(ids)) != built_for:
-        yield _finding(
-            draft,
-            "error",
-            key,
-            f"names layer {', '.join(map(str, repeated))} more than once: a target hands over each layer"
-            f" once, so fc gets {len(set(ids))} features of {built_for}, and the server fails as it starts or"
-            " at its first request",
-            "Name each layer once, the ones that the draft was trained on.",
+        features = f"{len(set(ids))} features of {built_for}"
+        yield _named_twice(
+            draft, key, repeated, features, "the server fails as it starts or at its first request"
         )
     if ids != sorted(ids):
-        yield _finding(
-            draft,
-            "warning",
-            key,
-            f"is {ids}, out of order: a target hands its layers over in ascending order, so the columns of"
-            f" fc that were made for layer {ids[0]} get those of layer {min(ids)}",
-            "Name the layers in ascending order; if the draft was trained on the order given, put the blocks"
-            " of columns of fc.weight into ascending order too.",
-        )
+        yield _unsorted(draft, key, ids)
+
+
+def _in_vllm(features: Features) -> Iterator[Finding]:
+    draft, key, named = features.draft, features.key, features.named
+    if key is None or named is None or features.joined:
+        return
+    if features.repeated and features.distinct != features.built_for:
+        counts = f"{features.distinct} features of {features.built_for}"
+        yield _named_twice(draft, key, features.repeated, counts, f"{draft.engine} does not start")
+    if list(named) != sorted(named):
+        yield _unsorted(draft, key, list(named))
+
+
+def _kept_in_order(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> bool:
+    """Whether a target is named whose class may hand its layers over in another order."""
+    pair = beside_target(run, checkpoint, conditions)
+    return pair is not None and pair.architecture is None
+
+
+def _named_twice(draft: Draft, key: str, repeated: list[int], features: str, outcome: str) -> Finding:
+    return _finding(
+        draft,
+        "error",
+        key,
+        f"names layer {', '.join(map(str, repeated))} more than once: a target hands over each layer once,"
+        f" so fc gets {features}, and {outcome}",
+        "Name each layer once, the ones that the draft was trained on.",
+    )
+
+
+def _unsorted(draft: Draft, key: str, ids: list[int]) -> Finding:
+    return _finding(
+        draft,
+        "warning",
+        key,
+        f"is {ids}, out of order: a target hands its layers over in ascending order, so the columns of fc"
+        f" that were made for layer {ids[0]} get those of layer {min(ids)}",
+        "Name the layers in ascending order; if the draft was trained on the order given, put the blocks of"
+        " columns of fc.weight into ascending order too.",
+    )
 
 
 def _refusing(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> str | None:

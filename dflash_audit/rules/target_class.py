@@ -1,15 +1,16 @@
 """The target is of a class that hands no hidden states over to a draft.
 
 A DFlash or DSpark draft reads the hidden states of its target, and the target's class in the engine has to
-hand them over. Not all do, and DFlash asks for another function than DSpark.
+hand them over. Not all do. In SGLang DFlash asks for another function than DSpark; vLLM asks for the
+interface of its EAGLE-3 drafts.
 
 ## Why it matters
 
-SGLang does not start: the class implements neither of the two.
+The server does not start: the class does not have what it is asked for.
 
 ## Example
 
-Before, on SGLang 0.5.23:
+Before, on SGLang 0.5.23 and on vLLM 0.33.0:
 
     "architectures": ["Glm4MoeForCausalLM"]
 
@@ -24,10 +25,13 @@ Serve the pair with an engine, or a version of it, whose class hands them over.
 
 from collections.abc import Iterator
 
+from dflash_audit.diagnosis.vllm_pair import Pair as VLLMPair
+from dflash_audit.diagnosis.vllm_pair import read_vllm_pair
 from dflash_audit.diagnosis.with_target import Pair, captures, read_pair, tables_hold
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.engines.sglang.known_architectures import KNOWN
 from dflash_audit.engines.sglang.target_classes import DSPARK, WITHOUT_INNER
+from dflash_audit.engines.vllm import target_classes as vllm_classes
 from dflash_audit.finding import Finding
 from dflash_audit.sources.checkpoint import Checkpoint
 
@@ -36,18 +40,25 @@ def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iter
     """One finding for such a class.
 
     Source: SGLang 0.5.23 `srt/model_executor/model_runner_components/attention_backend_setup.py`,
-    `configure_aux_hidden_state_capture`.
+    `configure_aux_hidden_state_capture`; vLLM 0.33.0 `v1/worker/gpu/spec_decode/eagle/eagle3_utils.py`,
+    `set_eagle3_aux_hidden_state_layers`.
     """
     pair = read_pair(run, checkpoint, conditions)
-    if pair is None or not tables_hold(run) or captures(pair) is not False:
-        return
-    name = pair.architecture
-    yield Finding(
+    if pair is not None and tables_hold(run) and captures(pair) is False:
+        yield _finding(run, pair.architecture, _why(pair))
+    served = read_vllm_pair(run, checkpoint, conditions)
+    why = None if served is None else _why_not_vllm(served)
+    if served is not None and why is not None:
+        yield _finding(run, served.architecture, why)
+
+
+def _finding(run: EngineRun, name: str | None, why: str) -> Finding:
+    return Finding(
         rule="target-class",
         severity="error",
         engine=run.engine,
         subject="target.architectures",
-        message=f"The target is a {name}: {_why(pair)}, so {run.engine} does not start.",
+        message=f"The target is a {name}: {why}, so {run.engine} does not start.",
         hint="Serve the pair with an engine, or a version of it, whose class of the target hands them over.",
         subjects=("target.architectures",),
     )
@@ -62,3 +73,17 @@ def _why(pair: Pair) -> str:
     if name not in KNOWN:
         return "this engine has no class of its own for it, and the one that it falls back to hands none over"
     return "its class hands no hidden states over to a draft"
+
+
+def _why_not_vllm(pair: VLLMPair) -> str | None:
+    name, draft = pair.architecture, pair.draft
+    wanted = vllm_classes.DSPARK_OF_ITS_OWN.get(name or "") if draft.dspark else None
+    if wanted is not None and wanted not in (draft.config.get("architectures") or ()):
+        return f"beside it a DSpark draft has to be a {wanted}"
+    if name in vllm_classes.WITHOUT:
+        return "its class has no interface for EAGLE-3, by which a draft is given hidden states"
+    if name in vllm_classes.WITHOUT_INNER:
+        return "its class passes the layers on to a language model that does not take them"
+    if name in vllm_classes.SILENT:
+        return "its class takes the layers, and hands nothing of them over"
+    return None

@@ -2,14 +2,17 @@
 
 `target_layer_ids` count the target's layers from 0 and mean the output of the layer, so the last one is
 `num_hidden_layers` - 1. That one is special: most of SGLang's classes hand over what goes *into* the layer
-after the tapped one, and some have no such place after their last.
+after the tapped one, and some have no such place after their last. Nearly all of vLLM's hand it over.
+
+vLLM counts from 1, with 0 for what goes into the first layer, and so does the list that it reads first,
+`eagle_aux_hidden_state_layer_ids`.
 
 ## Why it matters
 
-For an id beyond the last layer SGLang does not start. The last layer's own output stops some classes as
-they start, and others hand over one feature too few, which fails the first request. A draft whose
-`num_target_layers` is not the target's was trained for another model, and SGLang says so in a line of its
-log alone.
+For an id beyond the last layer neither engine starts. In SGLang the last layer's own output stops some
+classes as they start, and others hand over one feature too few, which fails the first request; vLLM makes a
+first run as it starts, and stops where a feature is missing. A draft whose `num_target_layers` is not the
+target's was trained for another model: SGLang says so in a line of its log alone, vLLM nowhere.
 
 ## Example
 
@@ -29,7 +32,9 @@ Serve the draft with the model that it was trained for, or correct the ids: a li
 
 from collections.abc import Iterator
 
-from dflash_audit.diagnosis.sglang_draft import whole
+from dflash_audit.diagnosis.sglang_draft import Draft, whole
+from dflash_audit.diagnosis.vllm_pair import Pair as VLLMPair
+from dflash_audit.diagnosis.vllm_pair import read_vllm_pair
 from dflash_audit.diagnosis.with_target import Pair, read_pair, tables_hold
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.engines.sglang.target_classes import LAST_LAYER_LOST, LAST_LAYER_STOPS, MUSE
@@ -46,22 +51,57 @@ def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iter
     """One finding for ids that cannot be tapped, and one for a target of another depth.
 
     Source: SGLang 0.5.23 `srt/speculative/dflash_utils.py`, `resolve_target_layer_ids`; the target
-    classes' own, see `target_classes`. Public records: Model-Optimizer#2149, ROCmFPX#44.
+    classes' own, see `target_classes`; vLLM 0.33.0, see `vllm_features`. Public records:
+    Model-Optimizer#2149, ROCmFPX#44.
     """
     pair = read_pair(run, checkpoint, conditions)
-    if pair is None or pair.depth is None:
-        return
-    yield from _untapped(pair, pair.depth, tables_hold(run))
-    made_for = whole(pair.draft.either("num_target_layers"))
-    if made_for is not None and made_for != pair.depth:
+    if pair is not None and pair.depth is not None:
+        yield from _untapped(pair, pair.depth, tables_hold(run))
+        yield from _another_depth(pair.draft, pair.depth, "says so in its log alone, and goes by the target")
+    served = read_vllm_pair(run, checkpoint, conditions)
+    if served is not None and served.depth is not None:
+        yield from _not_handed_over(served, served.depth)
+        yield from _another_depth(served.draft, served.depth, "does not look at it, and goes by the target")
+
+
+def _another_depth(draft: Draft, depth: int, handling: str) -> Iterator[Finding]:
+    made_for = whole(draft.either("num_target_layers"))
+    if made_for is not None and made_for != depth:
         yield _finding(
-            pair,
+            draft,
             "warning",
             "num_target_layers",
-            f"num_target_layers is {made_for}, and the target has {pair.depth} layers: the draft was trained"
-            f" for another model, or the key is wrong. {pair.draft.engine} says so in its log alone, and goes"
-            " by the target.",
+            f"num_target_layers is {made_for}, and the target has {depth} layers: the draft was trained"
+            f" for another model, or the key is wrong. {draft.engine} {handling}.",
         )
+
+
+def _not_handed_over(pair: VLLMPair, depth: int) -> Iterator[Finding]:
+    features, handed = pair.features, pair.handed_over
+    key, named, asked = features.key, features.named, features.asked
+    if key is None or named is None or asked is None:
+        return
+    if pair.stops_at_the_embedding:
+        message = (
+            f"{key} names {named[asked.index(0)]}, what goes into the target's first layer:"
+            f" {pair.draft.engine} does not start, for the class {pair.architecture} cannot hand it over."
+        )
+        yield _finding(pair.draft, "error", key, message)
+    if handed is None or features.joined or pair.fits:
+        return
+    lost = [layer for layer, counted in zip(named, asked, strict=True) if counted not in handed]
+    if not lost:
+        return
+    beyond = [layer for layer, counted in zip(named, asked, strict=True) if not 0 <= counted <= depth]
+    told = ", ".join(map(str, (beyond or lost)[:MOST_TOLD]))
+    if beyond:
+        first, there = features.first, " there" if features.first else ""
+        fact = f"the target's {depth} layers count from {first} to {first + depth - 1}{there}"
+    else:
+        which = "what its last layer puts out" if depth in asked else "what goes into its first layer"
+        fact = f"the class {pair.architecture} does not hand over {which}"
+    outcome = f"{pair.draft.engine} gets {len(handed)} of {features.built_for} features, and does not start"
+    yield _finding(pair.draft, "error", key, f"{key} names {told}, and {fact}: {outcome}.")
 
 
 def _untapped(pair: Pair, depth: int, known: bool) -> Iterator[Finding]:
@@ -70,7 +110,7 @@ def _untapped(pair: Pair, depth: int, known: bool) -> Iterator[Finding]:
     if beyond:
         told = ", ".join(map(str, beyond[:MOST_TOLD]))
         yield _finding(
-            pair,
+            pair.draft,
             "error",
             key,
             f"{key} names {told}, and the target's {depth} layers count from 0 to {depth - 1}:"
@@ -100,8 +140,8 @@ def _last(pair: Pair, key: str, depth: int) -> Iterator[Finding]:
     else:
         return
     message = f"{key} names {depth - 1}, the last of the target's {depth} layers: {outcome}."
-    yield _finding(pair, "error", key, message)
+    yield _finding(pair.draft, "error", key, message)
 
 
-def _finding(pair: Pair, severity: Severity, key: str, message: str) -> Finding:
-    return Finding("target-layers", severity, pair.draft.engine, key, message, HINT, (key,))
+def _finding(draft: Draft, severity: Severity, key: str, message: str) -> Finding:
+    return Finding("target-layers", severity, draft.engine, key, message, HINT, (key,))

@@ -17,12 +17,14 @@ AFTER_THE_LOAD = frozenset(
     (
         "absent-head",
         "broken-number",
+        "guessed-taps",
         "head-groups",
         "kernel-limit",
         "nemotron-near-miss",
         "nvfp4-on-marlin",
         "old-card",
         "refused-start",
+        "tap-count",
         "tap-order",
     )
 )

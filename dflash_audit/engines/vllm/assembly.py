@@ -7,6 +7,7 @@ Source: vLLM 0.33.0 `model_executor/layers/linear.py`, `layernorm.py`,
 from typing import Final, NamedTuple
 
 from dflash_audit.engines.vllm.attention_backends import asked_of, backend
+from dflash_audit.engines.vllm.padding import padded
 from dflash_audit.engines.vllm.quantization.config import QuantConfig
 from dflash_audit.engines.vllm.quantization.dense import dense_linear
 from dflash_audit.engines.vllm.quantization.experts import CLASS, Experts, dense_experts
@@ -14,9 +15,6 @@ from dflash_audit.refusal import Refused
 from dflash_audit.tree import Kind, Linear, Module, Parameter, Placement, Scheme, Tree
 
 MODEL_DTYPE: Final = "bfloat16"
-VOCABULARY_PADDING: Final = 64
-"""Source: vLLM 0.33.0 `vocab_parallel_embedding.py`, `DEFAULT_VOCAB_PADDING_SIZE`."""
-
 HEAD: Final = "ParallelLMHead"
 
 
@@ -130,7 +128,7 @@ class Assembly(NamedTuple):
         """
         if self.quant is not None and quantized:
             rows = self._rows(tokens, shared)
-            layer = Linear(HEAD, prefix, size, (_padded(tokens, VOCABULARY_PADDING),), size, (rows,))
+            layer = Linear(HEAD, prefix, size, (padded(tokens),), size, (rows,))
             scheme = self.quant.head(layer)
             if scheme is not None:
                 parameters = tuple(_of_vocabulary(each, tokens, shared) for each in scheme.parameters)
@@ -149,7 +147,7 @@ class Assembly(NamedTuple):
         self._add(Module(name, module_class, (weight,), prefix, scheme))
 
     def _rows(self, tokens: int, split: bool) -> int:
-        rows = _padded(tokens, VOCABULARY_PADDING)
+        rows = padded(tokens)
         return self.divide(rows) if split else rows
 
     def _linear(
@@ -182,7 +180,3 @@ def _of_vocabulary(parameter: Parameter, tokens: int, shared: bool) -> Parameter
     kind = Kind.EXACT if at.output_dim is None else Kind.VOCABULARY
     placement = Placement(kind, at.output_dim, at.input_dim, at.packed_dim, at.packed_factor, tokens=tokens)
     return parameter._replace(placement=placement, defaulted=shared or parameter.defaulted)
-
-
-def _padded(size: int, multiple: int) -> int:
-    return -(-size // multiple) * multiple

@@ -5,12 +5,13 @@ Source: vLLM 0.33.0 `model_executor/models/qwen3_dflash.py`, `qwen3_dflash2.py`,
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from dflash_audit.engines.vllm.assembly import MODEL_DTYPE, Assembly
 from dflash_audit.engines.vllm.fields import Config, integer, needed, nested, real, size, truthy
 from dflash_audit.engines.vllm.quantization.config import QuantConfig
 from dflash_audit.engines.vllm.rope import check_rope
+from dflash_audit.engines.vllm.taps import taps
 from dflash_audit.engines.vllm.target import TargetFacts
 from dflash_audit.refusal import NotModelled, Refused
 from dflash_audit.tree import Kind, Parameter, Placement, Tree
@@ -50,30 +51,6 @@ class Draft(NamedTuple):
         """`draft_vocab_size`, the whole vocabulary where the config has none."""
         key = "vocab_size" if self.config.get("draft_vocab_size") is None else "draft_vocab_size"
         return integer(self.config, key)
-
-    @property
-    def taps(self) -> list[Any] | None:
-        """The tapped layers that the config names in any of its places, None where it names none.
-
-        Source: `v1/worker/gpu/spec_decode/eagle/eagle3_utils.py`.
-        """
-        found = self.config.get("eagle_aux_hidden_state_layer_ids")
-        found = found or _counted(self.inner.get("target_layer_ids"))
-        for key in ("dspark_target_layer_ids", "target_layer_ids"):
-            found = found or _counted(self.config.get(key))
-        for key in ("dflash_config", "eagle_config"):
-            part = self.config.get(key)
-            found = found or (part.get("layer_ids") if isinstance(part, Mapping) else None)
-        return found if found and isinstance(found, list) else None
-
-
-def _counted(ids: Any) -> list[Any]:
-    """Layers counted on by one, as the engine does with each."""
-    if not ids:
-        return []
-    if not isinstance(ids, list) or not all(isinstance(layer, int | float) for layer in ids):
-        raise Refused(f"target_layer_ids must be a list of layers, got {ids!r}")
-    return [layer + 1 for layer in ids]
 
 
 class Shape(NamedTuple):
@@ -127,7 +104,7 @@ def build(
 
 def _model(assembly: Assembly, draft: Draft, shape: Shape) -> None:
     config, hidden = draft.config, draft.hidden_size
-    aux = True if shape.beam else _uses_aux(config)
+    aux = True if shape.beam else uses_aux(config)
     tokens = integer(config, "vocab_size")
     own = () if shape.beam else (Parameter("mask_embedding", (hidden,), MODEL_DTYPE, defaulted=True),)
     assembly.container("model", shape.model, *own)
@@ -145,7 +122,7 @@ def _model(assembly: Assembly, draft: Draft, shape: Shape) -> None:
         shape.head(assembly, draft)
 
 
-def _uses_aux(config: Config) -> bool:
+def uses_aux(config: Config) -> bool:
     """Whether the target's features are projected; refused where the tables cannot be put together."""
     eagle, inner = config.get("eagle_config", {}), config.get("dflash_config", {})
     # A dict can be updated with an empty list, and is.
@@ -162,10 +139,14 @@ def _fc_inputs(draft: Draft, beam: bool) -> int:
         if not isinstance(ids, list | str | Mapping):
             raise Refused(f"dflash_config.target_layer_ids must be a list, got {ids!r}")
         return draft.hidden_size * len(ids)
-    taps = draft.taps
-    features = len(taps) if taps else draft.num_layers
-    key = "target_hidden_size" if draft.config.get("target_hidden_size") else "hidden_size"
-    return integer(draft.config, key) * features
+    asked = taps(draft.config)
+    features = len(asked.counted) if asked else draft.num_layers
+    return integer(draft.config, width_key(draft.config)) * features
+
+
+def width_key(config: Config) -> str:
+    """The key whose number is the width of a tapped feature."""
+    return "target_hidden_size" if config.get("target_hidden_size") else "hidden_size"
 
 
 def _layer(assembly: Assembly, draft: Draft, shape: Shape, layer: int) -> None:
