@@ -13,7 +13,6 @@ from dflash_audit.finding import Finding
 
 ENGINE_RULES: Final = (
     "refused-config",
-    "unknown-class",
     "refused-quantization",
     "refused-build",
     "endless-pattern",
@@ -31,6 +30,7 @@ ENGINE_RULES: Final = (
 """`find(run)`: they look at one engine's replay."""
 
 LAYOUT_RULES: Final = (
+    "unknown-class",
     "speculators-config",
     "wrong-class",
     "key-against-tensors",

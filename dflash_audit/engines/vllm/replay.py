@@ -50,7 +50,7 @@ class VLLM(NamedTuple):
             run = progress.run
             run.refusal = Refusal(progress.stage, refused.reason, pattern=refused.pattern)
             if progress.stage == "class":
-                run.unserved = unknown_class(checkpoint.config)
+                run.unserved, run.served_by = unknown_class(checkpoint.config) or (None, None)
         except NotModelled as unknown:
             progress.run.skipped = unknown.reason
         return progress.run
