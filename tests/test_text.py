@@ -56,6 +56,18 @@ def test_what_follows_from_a_named_cause_comes_last(tmp_path: Path) -> None:
     assert "a lost dflash_config" in after("Then, if an error is left", lines)[0]
 
 
+@pytest.mark.parametrize(
+    ("case", "counted"),
+    [
+        ("dense-minimax2", "0 errors, 0 warnings, 1 note that counts (sglang-next)"),
+        ("extra-head-embed", "0 errors, 0 warnings, 2 notes that count (sglang-next)"),
+        ("dense-laguna", "0 errors, 1 warning, 0 notes that count (sglang-next)"),
+    ],
+)
+def test_what_counts_is_said_in_grammar(case: str, counted: str, tmp_path: Path) -> None:
+    assert counted in lines_of(str(materialize(FIXTURES / "cases" / case, tmp_path)))
+
+
 def test_every_engine_and_rule_proposes_the_same_class(tmp_path: Path) -> None:
     source = materialize(FIXTURES / "cases" / "dense-dspark", tmp_path)
     name_class(source, "NoSuchDraft")

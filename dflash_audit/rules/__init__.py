@@ -12,7 +12,6 @@ from typing import Final
 from dflash_audit.finding import Finding
 
 ENGINE_RULES: Final = (
-    "refused-config",
     "refused-quantization",
     "refused-build",
     "endless-pattern",
@@ -30,6 +29,7 @@ ENGINE_RULES: Final = (
 """`find(run)`: they look at one engine's replay."""
 
 LAYOUT_RULES: Final = (
+    "refused-config",
     "unknown-class",
     "speculators-config",
     "wrong-class",
