@@ -8,7 +8,8 @@ The engine takes these numbers as they are written, and Python's JSON takes `NaN
   at infinity only the first pair of a head's numbers is turned at all.
 - `selector_top_k` candidates are picked out of the vocabulary: of more than it has, none can be.
 - `output_multiplier` and `attention_value_scale` are factors: NaN spreads to all that they are multiplied
-  with, and a multiplier of zero or below takes its order from the logits. With such a one vLLM does not start.
+  with, and a multiplier of zero or below takes its order from the logits. vLLM does not start with such a
+  one.
 - `final_logit_softcapping` divides the logits and multiplies them again: infinity leaves NaN of them. NaN and
   what is not above zero is no cap at all, but for vLLM's DFlash2 of Beam, which caps by any number.
 - `sliding_window` is counted in tokens. SGLang takes zero and less for no window at all; vLLM takes a number
