@@ -47,10 +47,10 @@ Drafts whose config and tensors are known from public records, dense and quantiz
 as sparse files and audited (`fixtures/published`; each has a `source.md` that says what is quoted and what
 is inferred). The weights are not part of them. The class is SGLang's. What the real engines do with them is
 recorded beside them, and the audit agrees with it wherever it replays the draft; where it does not, the
-record alone speaks, if there is one. (What is quoted of the Laguna drafts' configs has no `mlp_layer_types`, which vLLM's config
-class then fills with sparse layers: its record is of this layout, and need not be of the draft.) A draft that
-is known to serve in BF16 gets no alarm on the version that it is served by: `tests/test_published.py` holds
-that.
+record alone speaks, if there is one. (What is quoted of the Laguna drafts' configs has no `mlp_layer_types`,
+which vLLM's config class then fills with sparse layers: its record is of this layout, and need not be of the
+draft.) A draft that is known to serve in BF16 gets no alarm on the version that it is served by:
+`tests/test_published.py` holds that.
 
 This page is written by `scripts/published_page.py`, and a test checks that it is up to date.
 """
