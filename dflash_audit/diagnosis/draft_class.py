@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from dflash_audit.diagnosis.sglang_draft import SELECTORS
+from dflash_audit.diagnosis.sglang_draft import LAGUNA, SELECTORS
 from dflash_audit.drops import DSPARK
 from dflash_audit.kinds import named
 from dflash_audit.sources.checkpoint import Checkpoint
@@ -45,7 +45,7 @@ FAMILIES: Final = (
     Family(
         "Laguna",
         re.compile(r"(aux_hidden_norms\.\d+|layers\.\d+\.self_attn\.g_proj)\..*"),
-        ("DFlashLagunaForCausalLM",),
+        (LAGUNA,),
     ),
     Family(
         "DFlash2",

@@ -9,14 +9,17 @@ from typing import Any, Final
 
 from dflash_audit.refusal import NotModelled, Refused
 
+LAGUNA: Final = "DFlashLagunaForCausalLM"
+LILICORR: Final = "LiLiCorrForCausalLM"
+
 CLASSES: Final[Mapping[str, str]] = {
     "DFlashDraftModel": "DFlashQwen3ForCausalLM",
     "MuseGlimmerAssistantModel": "DFlashQwen3ForCausalLM",
     "DFlashMuseGlimmerAssistantModel": "DFlashQwen3ForCausalLM",
     "DFlash2DraftModel": "DFlash2Qwen3ForCausalLM",
     "DFlash2BeamDraftModel": "DFlash2BeamForCausalLM",
-    "LiLiCorrDraftModel": "LiLiCorrForCausalLM",
-    "DFlashLagunaForCausalLM": "DFlashLagunaForCausalLM",
+    "LiLiCorrDraftModel": LILICORR,
+    "DFlashLagunaForCausalLM": LAGUNA,
     "Qwen3XPressModel": "Qwen3XPressForCausalLM",
     "DFlashQwen3XPressModel": "Qwen3XPressForCausalLM",
     "Qwen3DSparkModel": "Qwen3DSparkForCausalLM",

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.engines.vllm import architectures, serving, speculators
+from dflash_audit.engines.vllm.architectures import LAGUNA, LILICORR
 from dflash_audit.engines.vllm.draft import SHAPES, Draft, build
 from dflash_audit.engines.vllm.fields import truthy
 from dflash_audit.engines.vllm.load_weights import Drafted, load
@@ -24,9 +25,6 @@ from dflash_audit.tree import Tree
 
 if TYPE_CHECKING:
     from dflash_audit.forward import Forward
-
-LAGUNA: Final = "DFlashLagunaForCausalLM"
-LILICORR: Final = "LiLiCorrForCausalLM"
 
 MOST_SLOTS: Final = 16_384
 """Tokens that a server schedules at a time on the largest cards, of which a block must leave some.
