@@ -34,6 +34,9 @@ from dflash_audit.finding import Finding
 from dflash_audit.sources.checkpoint import Checkpoint
 
 NO_METHOD: Final = re.compile("unknown quantization method", flags=re.IGNORECASE)
+RAISED: Final = re.compile(r"^\w+(Error|Exception): ")
+"""The name of an error, with which what an installed engine says begins."""
+
 OTHER_METHOD: Final = (
     "Name a method that this engine has as quant_method in quantization_config, or serve the draft with an"
     " engine that has this one."
@@ -62,8 +65,8 @@ def _named(reason: str, config: Mapping[str, Any]) -> list[str]:
     if there := [key for key in underscored if key in known]:
         return there
     # What stands behind a colon are Python's words, which are no keys.
-    words = dict.fromkeys(re.findall(r"[a-z]\w*", reason.partition(": ")[0]))
-    return underscored or [word for word in words if word in known][:1]
+    words = re.findall(r"[a-z]\w*", RAISED.sub("", reason).partition(": ")[0])
+    return [word for word in words if word in known][:1] or underscored
 
 
 def _keys(config: Mapping[str, Any]) -> Iterator[str]:
