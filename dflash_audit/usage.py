@@ -21,7 +21,9 @@ class WrongUsage(ValueError):
 
 def known(name: str, names: Iterable[str], what: str) -> str:
     """A name as given; raises WrongUsage with the nearest one for a name that is none."""
-    names, name = [*names], given(name)
+    if not name.strip():
+        raise WrongUsage(f"an empty name is no {what}: leave it out instead")
+    names = [*names]
     if name in names:
         return name
     begin = [each for each in names if each.startswith(name)]

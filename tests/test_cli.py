@@ -122,8 +122,11 @@ def test_all_and_a_live_engine_are_both(command: str, tmp_path: Path) -> None:
         (["fix", str(SEED), "--tp", "1,2,4"], "'--tp': this command takes one, and not 3"),
         (["diff", str(SEED), str(SEED), "--tp", "1,2"], "'--tp': this command takes one, and not 2"),
         (["tree", str(SEED), "--tp", "0"], "'--tp': 0 is no number of ranks."),
-        ([str(SEED), "--quantization", ""], "'--quantization': it is empty: leave it out instead"),
-        ([str(SEED), "--gpu", " "], "'--gpu': it is empty: leave it out instead"),
+        (
+            [str(SEED), "--quantization", ""],
+            "'--quantization': an empty name is no quantization method of an",
+        ),
+        ([str(SEED), "--gpu", " "], "'--gpu': an empty name is no card: leave it out instead"),
         ([str(SEED), "--quantization", "q4"], "q4 is no quantization method of an SGLang server."),
     ],
 )
