@@ -125,7 +125,7 @@ def main() -> int:
         differing = [*differing_of(engines, made(given), given.seed, Path(folder), tally)]
         kinds = one_of_each(differing)[: given.most]
         found = [smallest(engines, one, Path(folder)) for one in kinds]
-    tell(found, given.out)
+    tell(found, given.out, given.gpu)
     summary = summarize(tally, versions, given.seed, given.gpu)
     print(json.dumps(summary, indent=2))
     print(f"{tally.cases} cases in {time.monotonic() - began:.0f} s", file=sys.stderr)
@@ -235,10 +235,11 @@ def smallest(engines: Engines, one: Disagreement, scratch: Path) -> Disagreement
     return Disagreement(one.name, case, compare(engines, case, scratch))
 
 
-def tell(found: list[Disagreement], out: Path) -> None:
-    """Print the disagreements, smallest first, and write each out as a recorded case."""
+def tell(found: list[Disagreement], out: Path, card: str) -> None:
+    """Print the disagreements, smallest first, and write each out as a recorded case of that card."""
     for one in sorted(found, key=lambda one: size(one.case)):
         folder = out / one.name
+        one.case.options += [] if card == DEFAULT_CARD else ["--gpu", card]
         write(folder, one.case)
         (folder / "expected.json").write_text(write_lines(one.outcome.records) + "\n")
         print(f"{folder}: {len(one.case.tensors)} tensors")

@@ -124,7 +124,7 @@ def test_all_and_a_live_engine_are_both(command: str, tmp_path: Path) -> None:
         (["tree", str(SEED), "--tp", "0"], "'--tp': 0 is no number of ranks."),
         (
             [str(SEED), "--quantization", ""],
-            "'--quantization': an empty name is no quantization method of an",
+            "'--quantization': an empty name is no quantization method",
         ),
         ([str(SEED), "--gpu", " "], "'--gpu': an empty name is no card: leave it out instead"),
         ([str(SEED), "--quantization", "q4"], "q4 is no quantization method of an SGLang server."),

@@ -1,4 +1,4 @@
-"""The config announces a head of the draft's own, and no tensor holds one.
+"""The config announces a head of the draft's own, and no tensor holds it, or a part of it.
 
 vLLM lends a draft its target's head where the draft has none. It goes by `has_own_lm_head` there, and not
 by what came.
@@ -27,6 +27,7 @@ from collections.abc import Iterator
 from dflash_audit.diagnosis.vllm_draft import is_vllm
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
+from dflash_audit.loadplan import ONCE_A_SHARD
 from dflash_audit.sources.checkpoint import Checkpoint
 
 KEY = "has_own_lm_head"
@@ -42,17 +43,27 @@ def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
     if not is_vllm(run.engine) or config is None or plan is None or run.refusal is not None:
         return
     by_key = config.get(KEY) and "DSpark" not in (run.model_class or "")
-    if not by_key or any(name.startswith("lm_head.") for name in plan.filled()):
+    if not by_key:
         return
+    filled = plan.filled()
+    missing = [
+        name
+        for name in plan.slots
+        if name.startswith("lm_head.") and name not in filled and not name.endswith(ONCE_A_SHARD)
+    ]
+    if not missing:
+        return
+    whole = not any(name.startswith("lm_head.") for name in filled)
+    told = "no tensor holds one" if whole else f"no tensor holds its {missing[0].removeprefix('lm_head.')}"
     yield Finding(
         rule="absent-head",
         severity="error",
         engine=run.engine,
         subject=KEY,
         message=(
-            f"{KEY} is true, and no tensor holds one: {run.engine} does not take the target's head, and runs"
+            f"{KEY} is true, and {told}: {run.engine} does not take the target's head, and runs"
             " on what was in memory."
         ),
-        hint=f"Remove {KEY}, or add lm_head.weight.",
+        hint=f"Remove {KEY}, or add {missing[0]}.",
         subjects=(KEY,),
     )

@@ -1,7 +1,7 @@
 """The card is older than what this engine serves in BF16.
 
-Below compute capability 8.0 SGLang serves every model in FP16, whatever its config says, and below 7.5
-nothing.
+Below compute capability 8.0 the engines serve a BF16 model in FP16, whatever its config says, and below 7.5
+they serve nothing.
 
 ## Why it matters
 
@@ -26,6 +26,7 @@ Serve on a card of compute capability 8.0 or more.
 from collections.abc import Iterator
 
 from dflash_audit.diagnosis.sglang_draft import is_sglang
+from dflash_audit.diagnosis.vllm_draft import is_vllm
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.finding import Finding
 from dflash_audit.sources.checkpoint import Checkpoint
@@ -33,13 +34,14 @@ from dflash_audit.sources.checkpoint import Checkpoint
 LEAST = 75
 BF16 = 80
 """Source: SGLang 0.5.23 `maybe_downgrade_dtype_for_legacy_gpu` in
-`srt/model_executor/model_runner_components/load_model_utils.py`."""
+`srt/model_executor/model_runner_components/load_model_utils.py`; vLLM 0.33.0 `platforms/cuda.py`
+(`supported_dtypes`), and the cards that its compiled kernels are for, sm_75 and up."""
 
 
 def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iterator[Finding]:
     """One finding for a card without BF16, an error where the engine does not run at all."""
     del checkpoint
-    if not is_sglang(run) or conditions.capability >= BF16:
+    if not (is_sglang(run) or is_vllm(run.engine)) or conditions.capability >= BF16:
         return
     card = f"compute capability {conditions.capability / 10:.1f}"
     if conditions.capability < LEAST:

@@ -53,6 +53,8 @@ def _hint(run: EngineRun) -> str:
         return "Ignore all shards of the fused layer, or none of them."
     if by_ranks(run):
         return "Serve with a number of ranks (--tp) that goes with these sizes."
+    if "compute capability" in reason:
+        return "Serve on a card that takes this (--gpu), or leave out of the draft what it does not take."
     own = [match[0] for match in DFLASH_KEY.finditer(reason)]
     if own:
         return f"Mend {_either(own)}; a lost dflash_config can be taken from the original draft."

@@ -6,6 +6,7 @@ Source: vLLM 0.33.0 `model_executor/layers/linear.py`, `layernorm.py`,
 
 from typing import Final, NamedTuple
 
+from dflash_audit.engines.vllm.attention_backends import asked_of, backend
 from dflash_audit.engines.vllm.quantization.config import QuantConfig
 from dflash_audit.engines.vllm.quantization.dense import dense_linear
 from dflash_audit.refusal import Refused
@@ -21,13 +22,15 @@ HEAD: Final = "ParallelLMHead"
 class Assembly(NamedTuple):
     """A tree under construction: each method adds one module, as its constructor would.
 
-    `quant` is the draft's quantization config, `tp` the number of ranks; sizes are
-    those of rank 0. A linear is asked for under its `prefix` where it is `quantized`.
+    `quant` is the draft's quantization config, `tp` the number of ranks, `capability` the
+    card's (times ten); sizes are those of rank 0. A linear is asked for under its `prefix`
+    where it is `quantized`.
     Every method raises `Refused` where a constructor raises.
     """
 
     quant: QuantConfig | None
     tp: int
+    capability: int
     tree: Tree
 
     def container(self, name: str, module_class: str, *parameters: Parameter) -> None:
@@ -96,9 +99,13 @@ class Assembly(NamedTuple):
         layer = Linear("QKVParallelLinear", prefix, inputs, whole, inputs, (q, kv, kv), replicas)
         self._linear(name, layer, bias, quantized)
 
-    def attention(self, name: str, prefix: str, quantized: bool = True) -> None:
-        """`Attention`, which holds the scales of a quantized KV cache."""
-        scheme = self.quant.attention() if self.quant and quantized else None
+    def attention(
+        self, name: str, prefix: str, head_dim: int, sinks: bool = False, quantized: bool = True
+    ) -> None:
+        """`Attention`, which holds the scales of a quantized KV cache, on the backend that takes it."""
+        quant = self.quant if quantized else None
+        backend(self.capability, asked_of(quant, head_dim, sinks))
+        scheme = quant.attention() if quant else None
         self._add(Module(name, "Attention", scheme.parameters if scheme else (), None, scheme))
 
     def embedding(self, name: str, tokens: int, size: int, prefix: str) -> None:
@@ -115,7 +122,7 @@ class Assembly(NamedTuple):
             layer = Linear(HEAD, prefix, size, (_padded(tokens, VOCABULARY_PADDING),), size, (rows,))
             scheme = self.quant.head(layer)
             if scheme is not None:
-                parameters = tuple(_of_vocabulary(each, tokens) for each in scheme.parameters)
+                parameters = tuple(_of_vocabulary(each, tokens, shared) for each in scheme.parameters)
                 held = Scheme(scheme.name, scheme.loader, parameters, scheme.block_size)
                 self._add(Module(name, HEAD, parameters, prefix, held, None))
                 return
@@ -158,12 +165,12 @@ class Assembly(NamedTuple):
         self.tree.add(module)
 
 
-def _of_vocabulary(parameter: Parameter, tokens: int) -> Parameter:
+def _of_vocabulary(parameter: Parameter, tokens: int, shared: bool) -> Parameter:
     """A parameter of a quantized head, which a row for each token fills."""
     at = parameter.placement
     kind = Kind.EXACT if at.output_dim is None else Kind.VOCABULARY
     placement = Placement(kind, at.output_dim, at.input_dim, at.packed_dim, at.packed_factor, tokens=tokens)
-    return parameter._replace(placement=placement)
+    return parameter._replace(placement=placement, defaulted=shared or parameter.defaulted)
 
 
 def _padded(size: int, multiple: int) -> int:

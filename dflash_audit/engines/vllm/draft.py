@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from dflash_audit.engines.vllm.assembly import MODEL_DTYPE, Assembly
-from dflash_audit.engines.vllm.fields import Config, integer, needed, nested, real, truthy
+from dflash_audit.engines.vllm.fields import Config, integer, needed, nested, real, size, truthy
 from dflash_audit.engines.vllm.quantization.config import QuantConfig
 from dflash_audit.engines.vllm.rope import check_rope
 from dflash_audit.engines.vllm.target import TargetFacts
@@ -96,6 +96,7 @@ def build(
     quant: QuantConfig | None,
     own_head: QuantConfig | None,
     tp: int,
+    capability: int,
 ) -> Tree:
     """Build the tree of a draft.
 
@@ -104,12 +105,13 @@ def build(
         quant: the quantization config of its layers, None for a dense draft.
         own_head: the config that a head of its own is built with.
         tp: ranks; shapes are those of rank 0.
+        capability: the card's, times ten.
 
     Raises:
         Refused: a constructor raises.
         NotModelled: a quantization method leaves the modelled ground.
     """
-    assembly = Assembly(quant, tp, Tree())
+    assembly = Assembly(quant, tp, capability, Tree())
     assembly.container("", model_class)
     shape.check(draft)
     _model(assembly, draft, shape)
@@ -139,11 +141,12 @@ def _model(assembly: Assembly, draft: Draft, shape: Shape) -> None:
 
 def _uses_aux(config: Config) -> bool:
     """Whether the target's features are projected; refused where the tables cannot be put together."""
-    parts = [config.get(key, {}) for key in ("eagle_config", "dflash_config")]
-    for part in parts:
+    eagle, inner = config.get("eagle_config", {}), config.get("dflash_config", {})
+    # A dict can be updated with an empty list, and is.
+    for part in (eagle, {} if inner in ([], "") else inner):
         if not isinstance(part, Mapping):
             raise Refused(f"dflash_config and eagle_config must be objects, got {part!r}")
-    joined = {**parts[0], **parts[1]}
+    joined = {**eagle, **nested(config)}
     return bool(joined.get("use_aux_hidden_state", config.get("use_aux_hidden_state", True)))
 
 
@@ -199,7 +202,7 @@ def _attention(assembly: Assembly, draft: Draft, shape: Shape, layer: int, name:
     check_rope(config, head_dim)
     if heads % kv_heads:
         raise Refused(f"num_heads ({heads}) is not divisible by num_kv_heads ({kv_heads})")
-    assembly.attention(f"{name}.attn", f"{prefix}.attn", quantized)
+    assembly.attention(f"{name}.attn", f"{prefix}.attn", head_dim, bool(sinks), quantized)
     assembly.norm(f"{name}.q_norm", head_dim)
     assembly.norm(f"{name}.k_norm", head_dim)
 
@@ -293,9 +296,13 @@ def _refiner(assembly: Assembly, draft: Draft) -> None:
     """`XPressRefinerHead`, of torch's own layers in the dtype that torch makes them in."""
     config, hidden, at = draft.config, draft.hidden_size, "model.xpress_head"
     tokens, rank = integer(config, "vocab_size"), integer(config, "xpress_rank", 256)
-    middle = integer(config, "xpress_mlp_hidden", 512)
-    block = config.get("xpress_block_size") or integer(config, "num_speculative_steps", 15) + 1
-    mix = Parameter("mix_L", (rank, int(block), int(block)), MODEL_DTYPE)
+    middle = size(config, "xpress_mlp_hidden", 512)
+    integer(config, "xpress_topc", 512)
+    by_steps = not config.get("xpress_block_size")
+    block = (
+        size(config, "num_speculative_steps", 15) + 1 if by_steps else size(config, "xpress_block_size", 0)
+    )
+    mix = Parameter("mix_L", (rank, block, block), MODEL_DTYPE)
     assembly.container(at, "XPressRefinerHead", mix)
     assembly.container(f"{at}.w1", "Embedding", Parameter("weight", (tokens, rank), MODEL_DTYPE))
     for name, inputs, outputs in (
@@ -309,7 +316,7 @@ def _refiner(assembly: Assembly, draft: Draft) -> None:
 def _head(assembly: Assembly, draft: Draft, shape: Shape, own_head: QuantConfig | None) -> None:
     own, target = draft.draft_vocab_size, draft.target.vocab_size
     quantized = shape.own_head and truthy(draft.config.get("has_own_lm_head", False))
-    heads = Assembly(own_head, assembly.tp, assembly.tree)
+    heads = assembly._replace(quant=own_head)
     heads.head("lm_head", own, draft.hidden_size, "lm_head", quantized=quantized, shared=True)
     if not shape.beam and shape.reduced(own, target):
         mapping = Parameter("draft_id_to_target_id", (own,), "int64", defaulted=True)

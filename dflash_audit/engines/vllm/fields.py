@@ -34,6 +34,14 @@ def integer(config: Config, key: str, default: Any = MISSING) -> int:
         raise Refused(f"{key} must be an integer, got {value!r}") from error
 
 
+def size(config: Config, key: str, default: int) -> int:
+    """A value that torch is given for a size as it is: `Refused` for anything but a whole number."""
+    value = config.get(key, default)
+    if not isinstance(value, int):
+        raise Refused(f"{key} must be an integer, got {value!r}")
+    return value
+
+
 def real(config: Config, key: str, default: Any = MISSING) -> float:
     """`float()` of a value; `Refused` where Python raises."""
     value = config.get(key, default)

@@ -17,9 +17,9 @@ from dflash_audit.tree import Kind, Parameter, Placement, Tree
 FULL: Final = "full_attention"
 
 
-def build(model_class: str, draft: Draft, quant: QuantConfig | None, tp: int) -> Tree:
+def build(model_class: str, draft: Draft, quant: QuantConfig | None, tp: int, capability: int) -> Tree:
     """Build the tree; raises as `draft.build` does."""
-    config, assembly = draft.config, Assembly(quant, tp, Tree())
+    config, assembly = draft.config, Assembly(quant, tp, capability, Tree())
     if config.get("draft_vocab_size") is None:
         raise Refused("a Laguna draft's config requires draft_vocab_size")
     if integer(config, "draft_vocab_size") != draft.target.vocab_size:
@@ -34,7 +34,7 @@ def build(model_class: str, draft: Draft, quant: QuantConfig | None, tp: int) ->
 def _model(assembly: Assembly, draft: Draft) -> None:
     config, hidden = draft.config, draft.hidden_size
     ids = needed(draft.inner, "target_layer_ids")
-    if not ids or not isinstance(ids, list):
+    if not ids or not isinstance(ids, list | str):
         raise Refused("a Laguna draft's config requires dflash_config.target_layer_ids")
     types = _layer_types(draft)
     assembly.container("model", "DFlashLagunaModel")
@@ -105,7 +105,7 @@ def _attention(assembly: Assembly, draft: Draft, name: str, layer: int, heads: i
         assembly.column(f"{name}.g_proj", hidden, outputs, f"{name}.g_proj")
     check_rope({"rope_parameters": _rope(config, "sliding_attention" if slides else FULL)}, head_dim)
     cache = f"model.layers.{layer + draft.target.layers}.self_attn.attn"
-    assembly.attention(f"{name}.attn", cache)
+    assembly.attention(f"{name}.attn", cache, head_dim, sunk)
     assembly.norm(f"{name}.q_norm", head_dim)
     assembly.norm(f"{name}.k_norm", head_dim)
 

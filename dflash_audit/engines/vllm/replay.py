@@ -73,6 +73,7 @@ class _Ready(NamedTuple):
     model_class: str
     quant: QuantConfig | None
     own_head: QuantConfig | None
+    capability: int
 
 
 def _stages(progress: _Progress, checkpoint: Checkpoint, conditions: Conditions) -> None:
@@ -125,18 +126,15 @@ def _read(raw: Mapping[str, Any]) -> dict[str, Any]:
     part = decoder_part(attributes)
     if part is not attributes and not (isinstance(part, Attributes) and "num_attention_heads" in part):
         raise Refused("the config's text_config is no config with num_attention_heads")
-    check_context(attributes)
     return architectures.completed(attributes)
 
 
 def _settled(attributes: dict[str, Any]) -> dict[str, Any]:
     """The attributes as `ModelConfig` leaves them; refused for a length that it refuses.
 
-    Source: vLLM 0.33.0 `config/model.py`, `ModelConfig.__post_init__` and `_get_and_verify_max_len`.
+    Source: vLLM 0.33.0 `config/model.py`, `ModelConfig.__post_init__`.
     """
-    length = attributes.get("max_position_embeddings")
-    if isinstance(length, int) and length <= 0:
-        raise Refused(f"max_model_len must be a positive integer, got max_position_embeddings {length}")
+    check_context(attributes)
     if attributes.get("sliding_window") == 0:
         attributes["sliding_window"] = None
     return attributes
@@ -167,7 +165,7 @@ def _ready(
         own = quant
         if quant is not None and truthy(config.get("has_own_lm_head", False)):
             own = read_config(settled, surroundings._replace(shifted=False), files)
-        return _Ready(draft, model_class, quant, own)
+        return _Ready(draft, model_class, quant, own, conditions.capability)
 
 
 def surroundings_of(
@@ -185,7 +183,7 @@ def surroundings_of(
 
 
 def _build(ready: _Ready, tp: int) -> Tree:
-    draft, quant = ready.draft, ready.quant
+    draft, quant, own, card = ready.draft, ready.quant, ready.own_head, ready.capability
     if draft.tokens >= MOST_SLOTS - 1:
         raise Refused(f"block_size is more than the {MOST_SLOTS:,} tokens of a step")
     with replayed("vLLM cannot build the draft"):
@@ -193,14 +191,14 @@ def _build(ready: _Ready, tp: int) -> Tree:
         if ready.model_class == LAGUNA:
             from dflash_audit.engines.vllm.laguna import build as build_laguna
 
-            return build_laguna(ready.model_class, draft, quant, tp)
+            return build_laguna(ready.model_class, draft, quant, tp, card)
         if ready.model_class == LILICORR:
             from dflash_audit.engines.vllm import lilicorr
 
-            tree = build(ready.model_class, lilicorr.SHAPE, draft, quant, ready.own_head, tp)
+            tree = build(ready.model_class, lilicorr.SHAPE, draft, quant, own, tp, card)
             lilicorr.check_vocabulary(draft)
             return tree
-        return build(ready.model_class, SHAPES[ready.model_class], draft, quant, ready.own_head, tp)
+        return build(ready.model_class, SHAPES[ready.model_class], draft, quant, own, tp, card)
 
 
 RELEASE: Final = VLLM("vllm-0.33.0")

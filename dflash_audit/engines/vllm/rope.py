@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from dflash_audit.engines.vllm.fields import Config
-from dflash_audit.refusal import Refused
+from dflash_audit.refusal import NotModelled, Refused
 from dflash_audit.torch_numbers import number, positions, scalar
 
 DEFAULT_BASE: Final = 10000
@@ -49,19 +49,31 @@ UNSCALED: Final = ("su", "longrope", "llama3", "yarn", "deepseek_yarn", "deepsee
 
 
 def check_context(config: Config) -> None:
-    """Refuse a factor by which the longest context cannot be multiplied."""
-    parameters: Any = config.get("rope_parameters")
-    if not isinstance(parameters, Mapping) or parameters.get("rope_type") in UNSCALED:
+    """Refuse a longest context of no tokens, and a factor by which it cannot be multiplied.
+
+    Source: `config/model.py`, `ModelConfig.validate_model_config_after` beside the above.
+    """
+    length = config.get("max_position_embeddings")
+    factor = _context_factor(config.get("rope_parameters"))
+    if not isinstance(length, int):
         return
+    try:
+        longest = int(length * float(factor))
+    except (OverflowError, ValueError) as error:
+        raise Refused(f"the longest context times factor is no whole number: {error}") from error
+    if longest <= 0:
+        times = "" if factor == 1 else f" times the factor {factor} of its rope"
+        raise Refused(f"max_model_len must be above 0, got max_position_embeddings {length}{times}")
+
+
+def _context_factor(parameters: Any) -> float:
+    """By how much the rope lengthens the context; refused where it is no number."""
+    if not isinstance(parameters, Mapping) or parameters.get("rope_type") in UNSCALED:
+        return 1
     factor = parameters.get("factor")
     if "rope_type" in parameters and not isinstance(factor, int | float | None):
         raise Refused(f"the longest context is multiplied by factor, which is {factor!r}")
-    length = config.get("max_position_embeddings")
-    if isinstance(length, int) and isinstance(factor, int | float):
-        try:
-            int(length * float(factor))
-        except (OverflowError, ValueError) as error:
-            raise Refused(f"the longest context times factor is no whole number: {error}") from error
+    return factor if isinstance(factor, int | float) else 1
 
 
 def check_rope(config: Config, head_dim: int) -> None:
@@ -116,7 +128,16 @@ def _table(rope: Rope, times: float = 1) -> None:
         positions(rope.max_position * times)
 
 
+FOURIER: Final = ("num_key_value_heads", "num_inv_freq", "fope_sep_head", "fope_init_factor")
+"""What a rope with `use_fope` cannot do without."""
+
+
 def _default(rope: Rope) -> None:
+    if rope.get("use_fope") and "mrope_section" not in rope.parameters:
+        missing = [key for key in FOURIER if key not in rope.parameters]
+        if missing:
+            raise Refused(f"a rope with use_fope needs {missing[0]}")
+        raise NotModelled("a rope with use_fope has coefficients of its own, which are not replayed")
     _table(rope)
     _sections(rope)
 

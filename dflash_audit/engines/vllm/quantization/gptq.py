@@ -22,10 +22,13 @@ TYPES: Final = ((4, True), (8, True))
 
 @dataclass(frozen=True, slots=True)
 class Gptq:
-    """An `AutoGPTQConfig`; `modules` are the parts of names that are quantized, all where it is empty."""
+    """An `AutoGPTQConfig`; `modules` are the parts of names that are quantized, all where it is empty.
 
-    bits: int
-    group_size: int
+    `bits` and `group_size` are JSON values until a layer is built with them.
+    """
+
+    bits: Any
+    group_size: Any
     sym: bool
     head_quantized: Any
     dynamic: Mapping[str, Any]
@@ -51,7 +54,7 @@ class Gptq:
             group_size = rule["group_size"] if isinstance(rule.get("group_size"), int) else group_size
             sym = rule["sym"] if isinstance(rule.get("sym"), bool) else sym
         _check_type(bits, sym)
-        return packed.gptq(layer, bits, group_size)
+        return packed.gptq(layer, packed.whole(bits, "bits"), packed.whole(group_size, "group_size"))
 
     def head(self, layer: Linear) -> Scheme | None:
         if not self.head_quantized:
@@ -88,12 +91,11 @@ def read(config: Mapping[str, Any], surroundings: Surroundings) -> QuantConfig:
     if not isinstance(dynamic, Mapping):
         raise Refused(f"dynamic must be an object, got {dynamic!r}")
     _check_order(desc_act, group_size, dynamic)
-    packed.whole(bits, "bits")
     _check_type(bits, sym)
     modules = optional(config, "modules_in_block_to_quantize", default=None)
     found = tuple(_flat(modules)) if modules else quantized_modules(surroundings.tensors)
     head = optional(config, "lm_head", default=False)
-    return Gptq(bits, packed.whole(group_size, "group_size"), bool(sym), head, dynamic, found)
+    return Gptq(bits, group_size, bool(sym), head, dynamic, found)
 
 
 def _check_type(bits: Any, sym: Any) -> None:

@@ -27,7 +27,7 @@ OF_RANKS: Final = ("_WORLD", "_TP", "_ETP")
 MANY: Final = 64
 """Cards that the machine is said to have: as many as any number of ranks wants."""
 
-BLACKWELL: Final = 100
+FLASHINFER: Final = 80
 """From this compute capability on (times ten) attention may be FlashInfer's, with a buffer on the card."""
 
 
@@ -48,7 +48,7 @@ def start_vllm(capability: int) -> str:
     from vllm.transformers_utils import repo_utils
 
     torch.cuda.Stream = Stream
-    if capability >= BLACKWELL:
+    if capability >= FLASHINFER:
         _leave_out_the_counter()
     # It waits two seconds and reads again what it could not read, as if a server of files had failed.
     repo_utils.time = SimpleNamespace(sleep=lambda seconds: None)
