@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
+from dflash_audit.printable import with_short_numbers
+
 Severity = Literal["error", "warning", "note"]
 
 FailOn = Literal["error", "warning", "note", "never"]
@@ -38,6 +40,11 @@ class Finding:
     ranks: tuple[int, ...] = ()
     about_size: bool = False
     unmended: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", with_short_numbers(self.message))
+        if self.hint is not None:
+            object.__setattr__(self, "hint", with_short_numbers(self.hint))
 
     @property
     def count(self) -> int:

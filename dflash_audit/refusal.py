@@ -2,6 +2,8 @@
 
 from typing import Literal, NamedTuple
 
+from dflash_audit.printable import with_short_numbers
+
 Stage = Literal["config", "class", "quant_config", "build", "load"]
 
 
@@ -13,7 +15,7 @@ class Refused(Exception):
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
-        self.reason = reason
+        self.reason = with_short_numbers(reason)
 
 
 class NoPattern(Refused):

@@ -170,6 +170,17 @@ def _shards_of(module: str) -> list[str]:
     return [f"{head}{dot}{shard}" for shard in FUSED.get(last, ())]
 
 
+MOST_LAYERS: Final = 500
+"""A draft has a handful; a config that says more is not worth the memory of its tree."""
+
+
+def layers_to_build(layers: int) -> int:
+    """The number of layers itself; raises `NotModelled` for more than `MOST_LAYERS`."""
+    if layers > MOST_LAYERS:
+        raise NotModelled(f"a draft of {layers} layers is not replayed")
+    return layers
+
+
 MOST_MODULES: Final = 20_000
 """A draft has a hundred or so; a config that asks for a billion is not worth the memory of their names."""
 

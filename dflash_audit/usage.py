@@ -21,23 +21,25 @@ class WrongUsage(ValueError):
 
 def known(name: str, names: Iterable[str], what: str) -> str:
     """A name as given; raises WrongUsage with the nearest one for a name that is none."""
+    if not name.strip():
+        raise WrongUsage(f"an empty name is no {what}: leave it out instead")
     names = [*names]
     if name in names:
         return name
-    begin = [each for each in names if name and each.startswith(name)]
+    begin = [each for each in names if each.startswith(name)]
     near = begin or difflib.get_close_matches(name, names, n=1, cutoff=0.4)
     meant = f" Did you mean {near[0]}?" if near else ""
     raise WrongUsage(f"{name} is no {what}.{meant} Known: {', '.join(names)}.")
 
 
 def quantization(name: str) -> str:
-    """A server's --quantization as given; raises WrongUsage for one that no server takes."""
-    return known(name, QUANTIZATIONS, "quantization method of a server")
+    """An SGLang server's --quantization as given; raises WrongUsage for one that none takes."""
+    return known(name, QUANTIZATIONS, "quantization method of an SGLang server")
 
 
 def attention_backend(name: str) -> str:
-    """A server's draft attention backend as given; raises WrongUsage for one that no server takes."""
-    return known(name, DRAFT_ATTENTION_BACKENDS, "draft attention backend of a server")
+    """An SGLang server's draft attention backend as given; raises WrongUsage for one that none takes."""
+    return known(name, DRAFT_ATTENTION_BACKENDS, "draft attention backend of an SGLang server")
 
 
 def given(text: str) -> str:

@@ -25,9 +25,10 @@ HEAD = """\
 # Keys that not every engine reads
 
 A key of `config.json` that an engine does not read has no effect there, and no warning. The rule
-[unread-key](rules/unread-key.md) tells of one only where its value makes a difference for the draft: a key
-that says what the engine does anyway is no finding. Where none reads a key, the last column says where its
-value belongs, if anywhere; a key that stands twice in a table is another matter in a DSpark draft.
+[unread-key](rules/unread-key.md) tells of one only where its value makes a difference for the draft, which
+the third column says in words: a key that says what the engine does anyway is no finding, and one that stands
+twice in a table is another matter in each row. Where none reads a key, the last column says where its value
+belongs, if anywhere.
 
 This page is written by `scripts/keys_page.py` from the tables of the rule, and a test checks that it is up to
 date.
@@ -42,12 +43,12 @@ def main() -> None:
 
 def _table(engine: str, rows: Iterable[UnreadKey]) -> Iterable[str]:
     yield f"## Not read by {engine}\n"
-    yield "| key | what it does | read by | what to do |"
-    yield "|---|---|---|---|"
+    yield "| key | what it does | when it matters | read by | what to do |"
+    yield "|---|---|---|---|---|"
     for row in rows:
         reader = f"{row.reader.engine}: {row.reader.source}" if row.reader else "none"
         does = row.meaning.removeprefix("by ").removeprefix("which ")
-        yield f"| `{row.key}` | {does} | {reader} | {row.mend} |"
+        yield f"| `{row.key}` | {does} | {row.when} | {reader} | {row.mend} |"
 
 
 if __name__ == "__main__":

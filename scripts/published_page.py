@@ -45,13 +45,13 @@ HEAD = """\
 
 Drafts whose config and tensors are known from public records, dense and quantized, written out at full size
 as sparse files and audited (`fixtures/published`; each has a `source.md` that says what is quoted and what
-is inferred). The weights are not part of them. The class is SGLang's. What the real engines do with each is
-recorded beside it, and the audit agrees with it wherever it replays the draft; where it does not, the record
-alone speaks. (What is quoted of the Laguna drafts' configs has no `mlp_layer_types`, which vLLM's config
-class then fills with mixtures of experts: its record is of this layout, and need not be of the draft. With
-"dense" for each layer, and `re:.*fc$` ignored where they are quantized, the real vLLM loads all six.) A draft
-that is known to serve in BF16 gets no alarm on the version that it is served by: `tests/test_published.py`
-holds that.
+is inferred). The weights are not part of them. The class is SGLang's. What the real engines do with them is
+recorded beside them, and the audit agrees with it wherever it replays the draft; where it does not, the
+record alone speaks, if there is one. (What is quoted of the Laguna drafts' configs has no `mlp_layer_types`,
+which vLLM's config class then fills with mixtures of experts: its record is of this layout, and need not be
+of the draft. With "dense" for each layer, and `re:.*fc$` ignored where they are quantized, the real vLLM
+loads all six.) A draft that is known to serve in BF16 gets no alarm on the version that it is served by:
+`tests/test_published.py` holds that.
 
 This page is written by `scripts/published_page.py`, and a test checks that it is up to date.
 """
@@ -71,10 +71,17 @@ def main() -> None:
     served = ", ".join(f"{count} on {name}" for name, count in counts.items())
     print(f"Of {len(cases)} layouts serve: {served}.\n")
     records = Counter(name for case in cases for name in case.records)
-    print(f"Records: {', '.join(f'{records[name]} of {name}' for name in ENGINES)}.\n")
+    print(f"Records: {', '.join(f'{records[name]} of {name}' for name in ENGINES)}.{unrecorded(cases)}\n")
     print(f"| layout | class | method | tensors | GB | {' | '.join(ENGINES)} | why | report |")
     print("|" + "---|" * (7 + len(ENGINES)))
     print("\n".join(rows))
+
+
+def unrecorded(cases: list[Case]) -> str:
+    """The layouts that lack an engine's record."""
+    lacking = {case.folder.name: [name for name in ENGINES if name not in case.records] for case in cases}
+    told = [f"{layout} of {', '.join(names)}" for layout, names in lacking.items() if names]
+    return f" Without a record: {'; '.join(told)}." if told else ""
 
 
 def row(case: Case, report: dict[str, Any]) -> str:

@@ -112,6 +112,30 @@ def test_all_and_a_live_engine_are_both(command: str, tmp_path: Path) -> None:
     assert "sglang@installed builds one rank alone" in " ".join(done.stderr.split())
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            ["tree", str(SEED), "--tp", "1,2"],
+            "'--tp': this command takes one, and not 2: run it once for each.",
+        ),
+        (["fix", str(SEED), "--tp", "1,2,4"], "'--tp': this command takes one, and not 3"),
+        (["diff", str(SEED), str(SEED), "--tp", "1,2"], "'--tp': this command takes one, and not 2"),
+        (["tree", str(SEED), "--tp", "0"], "'--tp': 0 is no number of ranks."),
+        (
+            [str(SEED), "--quantization", ""],
+            "'--quantization': an empty name is no quantization method",
+        ),
+        ([str(SEED), "--gpu", " "], "'--gpu': an empty name is no card: leave it out instead"),
+        ([str(SEED), "--quantization", "q4"], "q4 is no quantization method of an SGLang server."),
+    ],
+)
+def test_a_wrong_value_is_told_with_what_would_do(words: list[str], told: str) -> None:
+    done = run(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert told in " ".join(done.stderr.split())
+
+
 @pytest.mark.parametrize("words", [[], ["--no-such-option"], ["a", "b"], ["org/a", "--revision", ""]])
 def test_a_wrong_command_line_is_a_usage_error(words: list[str]) -> None:
     assert run(*words).returncode == 2

@@ -56,6 +56,14 @@ def test_rule_pages_are_up_to_date(tmp_path: Path) -> None:
     assert fresh == {path.name: path.read_text() for path in (ROOT / "docs" / "rules").iterdir()}
 
 
+def test_the_layout_names_every_module_at_the_top() -> None:
+    layout = (ROOT / "CONTRIBUTING.md").read_text().partition("## The line of flow")[2].partition("\n## ")[0]
+    package = ROOT / "dflash_audit"
+    there = {path.name for path in package.glob("*.py")}
+    there |= {f"{path.parent.name}/" for path in package.glob("*/__init__.py")}
+    assert {name for name in there if f"`{name}`" not in layout} == set()
+
+
 @pytest.mark.parametrize("rule", RULES)
 def test_a_rules_page_has_its_sections(rule: str) -> None:
     assert re.findall(r"^## .*$", page(rule), re.MULTILINE) == SECTIONS

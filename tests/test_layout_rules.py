@@ -11,12 +11,13 @@ import pytest
 from materialize import materialize
 from parity.case import FIXTURES
 
-from dflash_audit.engine_run import Conditions
+from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.engines import ENGINES, engine
 from dflash_audit.facts import Facts
 from dflash_audit.finding import Finding
 from dflash_audit.judge import judge
-from dflash_audit.rules import RULES
+from dflash_audit.refusal import Refusal
+from dflash_audit.rules import RULES, finder
 from dflash_audit.sources.checkpoint import Checkpoint, Origin
 from dflash_audit.sources.disk import read_path
 
@@ -42,6 +43,30 @@ def test_mask_embedding_in_a_repo_is_not_read(tmp_path: Path) -> None:
     remote = replace(local, origin=Origin("hub", "org/draft"))
     assert {f.severity for f in found(local, "mask-embedding")} == {"note"}
     assert {f.severity for f in found(remote, "mask-embedding")} == {"warning"}
+
+
+@pytest.mark.parametrize(
+    ("reason", "mend"),
+    [
+        ("head_dim must be even, got head_dim=63 for full_attention", "Mend head_dim in config.json"),
+        ("unrecognized model: the config has no model_type", "Mend model_type in config.json"),
+        ("the longest context is multiplied by factor, which is {'a': 1}", "Mend factor in config.json"),
+        (
+            "ValidationError: 1 validation error for SpeculativeConfig architectures Input should be a valid"
+            " list [type=list_type, input_value='DFlashDraftModel', input_type=str]",
+            "Mend architectures in config.json",
+        ),
+        ("SGLang cannot use the config: unsupported factor *: 'dict' and 'int'", "Mend what the message"),
+        ("Unknown quantization method: exl3.", "Name a method that this engine has as quant_method"),
+    ],
+)
+def test_the_key_that_a_refused_config_names(reason: str, mend: str, tmp_path: Path) -> None:
+    plain = draft(PUBLISHED / "tiny-dflash", tmp_path)
+    config = {"architectures": "DFlashDraftModel", "head_dim": 63, "rope_scaling": {"factor": {"a": 1}}}
+    run = EngineRun("vllm@installed", refusal=Refusal("config", reason))
+    (told,) = finder("refused-config")(run, replace(plain, config=config))
+    assert told.hint is not None
+    assert told.hint.startswith(mend)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,8 @@ import pytest
 from materialize import materialize
 from test_cli import FIXTURES, SEED, name_class, report, run
 
+from dflash_audit.engines import ENGINES
+
 
 def lines_of(*words: str, columns: str = "100") -> list[str]:
     done: subprocess.CompletedProcess[str] = run(*words, COLUMNS=columns)
@@ -49,11 +51,30 @@ def test_a_fail_ends_with_what_to_do_the_cause_first() -> None:
 
 
 def test_what_follows_from_a_named_cause_comes_last(tmp_path: Path) -> None:
+    lines = lines_of(str(materialize(FIXTURES / "cases" / "selector-keys-lost", tmp_path)))
+    assert '"selector_rank": 16' in " ".join(after("Next", lines))
+    assert "a lost dflash_config" in after("Then, if an error is left", lines)[0]
+
+
+@pytest.mark.parametrize(
+    ("case", "counted"),
+    [
+        ("dense-minimax2", "0 errors, 0 warnings, 1 note that counts (sglang-next)"),
+        ("extra-head-embed", "0 errors, 0 warnings, 2 notes that count (sglang-next)"),
+        ("dense-laguna", "0 errors, 1 warning, 0 notes that count (sglang-next)"),
+    ],
+)
+def test_what_counts_is_said_in_grammar(case: str, counted: str, tmp_path: Path) -> None:
+    assert counted in lines_of(str(materialize(FIXTURES / "cases" / case, tmp_path)))
+
+
+def test_every_engine_and_rule_proposes_the_same_class(tmp_path: Path) -> None:
     source = materialize(FIXTURES / "cases" / "dense-dspark", tmp_path)
     name_class(source, "NoSuchDraft")
-    lines = lines_of(str(source))
-    assert "Qwen3DSparkModel" in after("Next", lines)[0]
-    assert "that this engine has" in after("Then, if an error is left", lines)[0]
+    found = [f for f in report(str(source))["findings"] if f["rule"] in ("unknown-class", "wrong-class")]
+    assert {f["rule"] for f in found} == {"unknown-class", "wrong-class"}
+    assert {f["engine"] for f in found if f["rule"] == "unknown-class"} == {*ENGINES}
+    assert {f["hint"] for f in found} == {'Set architectures to ["Qwen3DSparkModel"].'}
 
 
 def test_a_reader_that_leaves_does_not_change_the_exit_code() -> None:

@@ -43,7 +43,7 @@ def command(
     from dflash_audit.formats.sweep_table import render
     from dflash_audit.gate.gated import gated
     from dflash_audit.report import Report
-    from dflash_audit.sweeping.row import target_named
+    from dflash_audit.sweeping.row import compared, key_of
     from dflash_audit.sweeping.sweep import by_key, sweep
 
     sweep_options.profiles_alone(engine or ())
@@ -60,9 +60,9 @@ def command(
     except Unreadable as error:
         complain([error.message])
         raise typer.Exit(sweep_options.NOT_READ) from None
-    asked = conditions_document(conditions, sizes, controls.fail_on)
     read = request.conditions.target
-    asked["target"] = None if read is None else target_named(read.origin.id, read.origin.revision)
+    target_key = None if read is None else key_of(read.origin.kind, read.origin.id, read.origin.revision)
+    asked = compared(conditions_document(conditions, sizes, controls.fail_on), target_key)
     earlier = sweep_options.earlier(output, resume, gating, asked)
     lines = sweep_options.lines(output, shown)
 

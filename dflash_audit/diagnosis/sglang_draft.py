@@ -12,7 +12,6 @@ from dflash_audit.dtypes import DENSE_FLOATS, TORCH
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.engines.sglang.conversions import Config, integer
 from dflash_audit.engines.sglang.dflash_config import is_nemotron_35, nested, text_config
-from dflash_audit.engines.sglang.draft import MOST_LAYERS
 from dflash_audit.engines.sglang.load_weights import VENDOR_NAMES
 from dflash_audit.engines.sglang.rope import base_of
 from dflash_audit.kinds import named
@@ -20,6 +19,7 @@ from dflash_audit.once import once
 from dflash_audit.refusal import Refused
 from dflash_audit.sources.checkpoint import Checkpoint, Tensor
 from dflash_audit.sources.tensors import Tensors, as_tensors
+from dflash_audit.tree import MOST_LAYERS
 
 BEAM: Final = "DFlash2BeamDraftModel"
 SELECTORS: Final = frozenset(("DFlash2DraftModel", BEAM, "MiniMaxDFlash2DraftModel"))

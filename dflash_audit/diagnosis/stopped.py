@@ -24,5 +24,7 @@ def elsewhere(run: EngineRun) -> str | None:
     """What to do about a draft that the engine has no code for, None where it has."""
     if run.unserved is None:
         return None
-    where = "elsewhere" if run.served_by is None else f"with {run.served_by}"
-    return f"{run.engine} serves no {run.unserved}: serve it {where}."
+    lacking = f"{run.engine} serves no {run.unserved}"
+    if run.served_by is None:
+        return f"{lacking}, nor does another engine that this audit replays: train it as one that they serve."
+    return f"{lacking}: serve it with {run.served_by}."

@@ -30,11 +30,13 @@ class Reader(NamedTuple):
 class UnreadKey(NamedTuple):
     """A key and where it stands; `matters` gives the consequence for a draft, None where there is none.
 
+    `when` says in words where there is one: how the key, or what stands beside it, decides.
     `reader` is the engine of this audit that reads it, None where none does.
     """
 
     key: str
     meaning: str
+    when: str
     matters: Matters
     mend: str
     severity: Severity = "warning"
@@ -213,12 +215,21 @@ SINKS: Final = "which gives the attention its sinks"
 ROTATED: Final = "which is the part of each head that is rotated"
 VALUE_SCALE: Final = "which scales the values of the attention"
 ANCHOR: Final = "which says whether the first row of a block predicts a token"
+NO_SINKS: Final = (
+    "it is true and the sinks are there, in a draft that is no Nemotron 3.5 one, without attention_sink_bias"
+    " true in dflash_config"
+)
+SHIFTED: Final = "it is true, in a draft that is no DSpark one"
+ROTATES_A_PART: Final = (
+    "it is above 0 and below 1, without rope_dim beside it and partial_rotary_factor at the top"
+)
 SINKS_MEND: Final = "Set attention_sink_bias to true in dflash_config."
 
 ANCHOR_ELSEWHERE: Final = tuple(
     UnreadKey(
         f"{place}{key}",
         ANCHOR,
+        "a DSpark draft has another sample_from_anchor at the top, which is true if not given",
         _anchor(place, key),
         "Set sample_from_anchor at the top of config.json to the same value.",
     )
@@ -233,6 +244,7 @@ ANCHOR_ELSEWHERE: Final = tuple(
 NORM_BEFORE_FC: Final = UnreadKey(
     "norm_before_fc",
     "which says that the target's features are normed before fc",
+    f"it is true, in a draft that is no {LAGUNA}",
     _norm_before_fc,
     f"{NO_KEY}only {LAGUNA} norms each feature, with aux_hidden_norms.",
 )
@@ -241,6 +253,7 @@ UNREAD: Final = (
     UnreadKey(
         "dflash_config.causal",
         ATTENTION,
+        "a layer attends otherwise by layer_types and is_causal",
         _causal,
         "Set is_causal at the top of config.json to the same value, beside layer_types.",
         reader=IN_ATTENTION,
@@ -248,6 +261,7 @@ UNREAD: Final = (
     UnreadKey(
         "dflash_config.use_swa",
         "which makes the layers slide",
+        "it is true, and layer_types names no sliding layer",
         _use_swa,
         "Name each layer sliding_attention in layer_types, and set sliding_window and use_sliding_window;"
         " a block that sees its later tokens needs is_causal false too.",
@@ -256,14 +270,23 @@ UNREAD: Final = (
     UnreadKey(
         "dflash_config.swa_window_size",
         "which is the window of the sliding layers",
+        "a layer slides, and sliding_window is another size",
         _window,
         "Set sliding_window to the window that the draft was trained with.",
         reader=IN_ATTENTION,
     ),
-    UnreadKey("is_causal", ATTENTION, _is_causal, "Give layer_types, an entry a layer.", reader=IN_ATTENTION),
+    UnreadKey(
+        "is_causal",
+        ATTENTION,
+        "it is true, and there is no layer_types",
+        _is_causal,
+        "Give layer_types, an entry a layer.",
+        reader=IN_ATTENTION,
+    ),
     UnreadKey(
         "target_hidden_size",
         "which is the width of the target",
+        "it is another width than hidden_size",
         _target_hidden_size,
         NO_KEY + "SGLang serves a draft beside a target of its own width.",
         reader=IN_FC,
@@ -271,15 +294,17 @@ UNREAD: Final = (
     UnreadKey(
         "add_swa_attention_sink_bias",
         SINKS,
+        NO_SINKS,
         sinks("add_swa_attention_sink_bias"),
         SINKS_MEND,
         reader=IN_LAYER,
     ),
-    UnreadKey("attention_sink_bias", SINKS, sinks("attention_sink_bias"), SINKS_MEND),
+    UnreadKey("attention_sink_bias", SINKS, NO_SINKS, sinks("attention_sink_bias"), SINKS_MEND),
     *(
         UnreadKey(
             f"{place}{key}",
             ANCHOR,
+            SHIFTED,
             shifted(place, key),
             NO_KEY + "serve the draft with an engine that samples the first row.",
         )
@@ -290,6 +315,7 @@ UNREAD: Final = (
     UnreadKey(
         "rope_parameters.partial_rotary_factor",
         ROTATED,
+        ROTATES_A_PART,
         rotary_factor,
         "If the draft was trained to rotate a part, set rope_dim in rope_parameters to its size.",
         "note",
@@ -298,6 +324,7 @@ UNREAD: Final = (
     UnreadKey(
         "draft_vocab_size",
         "which is the size of the draft's own vocabulary",
+        "it is another size than vocab_size",
         _draft_vocabulary,
         NO_KEY + "export the draft over the target's whole vocabulary.",
         reader=IN_MODEL,
@@ -306,6 +333,7 @@ UNREAD: Final = (
         UnreadKey(
             key,
             "which says that the draft has a head of its own",
+            "it is true",
             _own_head(key),
             NO_KEY + "train the draft on the target's head, or serve it with an engine that takes its own.",
             reader=reader,
@@ -315,6 +343,7 @@ UNREAD: Final = (
     UnreadKey(
         "has_embed_tokens",
         "which says that the draft has an embedding of its own",
+        "it is true, and the draft is no Nemotron 3.5 one, nor one but for a key",
         _own_embedding,
         "SGLang reads it of Nemotron 3.5 drafts alone: train the draft on the target's embedding, or, if it"
         " was, set the key to false.",
@@ -324,6 +353,7 @@ UNREAD: Final = (
         UnreadKey(
             "dflash_config.input_embedding_scale",
             "which scales the embeddings of a block",
+            f"it is not 1, in {'a' if dflash2 else 'any draft but a'} DFlash2DraftModel",
             _input_scale(dflash2),
             NO_KEY + mend,
             reader=reader,
@@ -336,18 +366,21 @@ UNREAD: Final = (
     UnreadKey(
         "attention_value_scale",
         VALUE_SCALE,
+        "it is not 1, and dflash_config has none",
         nested_only("attention_value_scale", 1),
         "Move it into dflash_config.",
     ),
     UnreadKey(
         "output_multiplier",
         "which scales the logits of the selector",
+        "it is not 1, in a draft with a selector, and dflash_config has none",
         nested_only("output_multiplier", 1, SELECTORS),
         "Move it into dflash_config.",
     ),
     UnreadKey(
         "final_logit_softcapping",
         "which caps the logits of the selector",
+        "it is not 0, in a draft with a selector, and dflash_config has none",
         nested_only("final_logit_softcapping", 0, SELECTORS),
         "Move it into dflash_config.",
     ),
@@ -355,6 +388,7 @@ UNREAD: Final = (
         UnreadKey(
             f"{place}.enable_confidence_head",
             "which says that the draft has a confidence head",
+            "a DSpark draft has it there",
             _confidence(place),
             "Move it to the top of config.json; the default server builds no confidence head either way.",
             "note",
@@ -364,6 +398,7 @@ UNREAD: Final = (
     UnreadKey(
         "enable_confidence_head",
         "which says that the draft has a confidence head",
+        "it is true, in a DSpark draft without the tensors of one",
         _no_confidence_head,
         "Leave SGLANG_RAGGED_VERIFY_MODE at static, or export the confidence head too.",
         "note",

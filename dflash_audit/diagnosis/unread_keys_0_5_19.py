@@ -13,15 +13,11 @@ from typing import Any, Final
 from dflash_audit.diagnosis import unread_keys
 from dflash_audit.diagnosis.sglang_draft import Draft, number, whole
 from dflash_audit.diagnosis.unread_keys import (
-    IN_LAYER,
-    IN_ROPE,
     ROTATED,
     SINKS,
     VALUE_SCALE,
     Reader,
     UnreadKey,
-    rotary_factor,
-    sinks,
 )
 
 ENGINE: Final = "sglang-0.5.19"
@@ -91,6 +87,7 @@ UNREAD: Final = (
     UnreadKey(
         "use_gemma_norm",
         "by which norms multiply by one more than their weight",
+        "it is true",
         _gemma_norm,
         UPDATE,
         reader=IN_ATTENTION,
@@ -98,14 +95,23 @@ UNREAD: Final = (
     UnreadKey(
         "dflash_config.projector_type",
         "which gives the draft a Domino projector",
+        "it is domino",
         _domino,
         UPDATE,
         reader=IN_CONFIG,
     ),
-    UnreadKey("dflash_config.attention_sink_bias", SINKS, _sinks, UPDATE, reader=IN_CONFIG),
+    UnreadKey(
+        "dflash_config.attention_sink_bias",
+        SINKS,
+        "it is true, in a draft that is no Nemotron 3.5 one",
+        _sinks,
+        UPDATE,
+        reader=IN_CONFIG,
+    ),
     UnreadKey(
         "dflash_config.attention_value_scale",
         VALUE_SCALE,
+        "it is not 1",
         _value_scale,
         UPDATE,
         reader=IN_CONFIG,
@@ -113,6 +119,7 @@ UNREAD: Final = (
     UnreadKey(
         "partial_rotary_factor",
         ROTATED,
+        "it is above 0 and below 1, without rope_dim in rope_parameters",
         _rotary_factor,
         UPDATE,
         reader=IN_ATTENTION,
@@ -120,36 +127,31 @@ UNREAD: Final = (
     UnreadKey(
         "rope_parameters.rope_dim",
         "which is the size of the part of a head that is rotated",
+        "it is another size than head_dim",
         _rope_dim,
         UPDATE,
         reader=IN_ATTENTION,
     ),
 )
 
+_MENDS_INSTEAD: Final = {
+    "add_swa_attention_sink_bias": UPDATE_FOR_SINKS,
+    "attention_sink_bias": UPDATE_FOR_SINKS,
+    "rope_parameters.partial_rotary_factor": (
+        "If the draft was trained to rotate a part, serve it with SGLang 0.5.23 or later, with rope_dim in"
+        " rope_parameters set to its size."
+    ),
+}
+
 INSTEAD: Final = (
     UnreadKey(
         "attention_value_scale",
         VALUE_SCALE,
+        "it is not 1, and dflash_config has none",
         _value_scale_at_the_top,
         "Serve the draft with SGLang 0.5.23 or later, with the key moved into dflash_config.",
     ),
-    UnreadKey(
-        "add_swa_attention_sink_bias",
-        SINKS,
-        sinks("add_swa_attention_sink_bias"),
-        UPDATE_FOR_SINKS,
-        reader=IN_LAYER,
-    ),
-    UnreadKey("attention_sink_bias", SINKS, sinks("attention_sink_bias"), UPDATE_FOR_SINKS),
-    UnreadKey(
-        "rope_parameters.partial_rotary_factor",
-        ROTATED,
-        rotary_factor,
-        "If the draft was trained to rotate a part, serve it with SGLang 0.5.23 or later, with rope_dim in"
-        " rope_parameters set to its size.",
-        "note",
-        IN_ROPE,
-    ),
+    *(row._replace(mend=_MENDS_INSTEAD[row.key]) for row in unread_keys.UNREAD if row.key in _MENDS_INSTEAD),
 )
 """Rows that stand here for those of the same key in the table of every SGLang."""
 

@@ -8,12 +8,13 @@ SGLang has it.
 from collections.abc import Mapping
 from typing import Final
 
-from dflash_audit.diagnosis.sglang_draft import BEAM, Draft
+from dflash_audit.diagnosis.sglang_draft import BEAM, LAGUNA, Draft
 from dflash_audit.diagnosis.unread_keys import (
     ANCHOR,
     ANCHOR_ELSEWHERE,
     NO_KEY,
     NORM_BEFORE_FC,
+    SHIFTED,
     SINKS,
     SINKS_MEND,
     VALUE_SCALE,
@@ -27,6 +28,8 @@ from dflash_audit.diagnosis.vllm_draft import AS_SGLANG_NAMES_THEM, LAYERS_OF_TH
 
 DFLASH2: Final = frozenset({"DFlash2DraftModel"})
 SCALES_VALUES: Final = frozenset(AS_SGLANG_NAMES_THEM.values()) - LAYERS_OF_THEIR_OWN
+
+OF_THEIR_OWN: Final = f"{BEAM} or {LAGUNA}"
 
 SGLANG: Final = "SGLang 0.5.23"
 IN_ATTENTION: Final = Reader(SGLANG, "`srt/models/dflash.py`, `DFlashAttention`")
@@ -92,6 +95,7 @@ UNREAD: Final = (
     UnreadKey(
         "use_gemma_norm",
         "by which norms multiply by one more than their weight",
+        "it is true",
         _gemma_norm,
         "Name SGLang 0.5.23 in the model card, or export the norms with one added to their weights and"
         " use_gemma_norm false, which every engine serves.",
@@ -100,15 +104,24 @@ UNREAD: Final = (
     UnreadKey(
         "rope_is_neox_style",
         "which says how the pairs of a head are rotated",
+        f"is_neox_style, true if not given, says otherwise, in a draft that is no {OF_THEIR_OWN}",
         _neox,
         "Write is_neox_style with the same value beside it.",
         reader=IN_ATTENTION,
     ),
-    UnreadKey("attention_sink_bias", SINKS, _sinks, SINKS_MEND),
+    UnreadKey(
+        "attention_sink_bias",
+        SINKS,
+        "it is true and the sinks are there, without attention_sink_bias in dflash_config and"
+        " add_swa_attention_sink_bias at the top",
+        _sinks,
+        SINKS_MEND,
+    ),
     *(
         UnreadKey(
             f"{place}{key}",
             ANCHOR,
+            SHIFTED,
             shifted(place, key),
             NO_KEY + "serve the draft with an engine that samples the first row.",
         )
@@ -124,12 +137,14 @@ UNREAD: Final = (
     UnreadKey(
         "dflash_config.input_embedding_scale",
         "which scales the embeddings of a block",
+        "it is not 1, in any draft but a DFlash2DraftModel",
         _scaled_embedding,
         NO_KEY + "vLLM scales them in a DFlash2DraftModel alone.",
     ),
     UnreadKey(
         "dflash_config.output_multiplier",
         "which scales the logits of the selector",
+        f"it is not 1, in a {BEAM}",
         _multiplier,
         NO_KEY + "serve the draft with an engine that reads it.",
         reader=IN_CONFIG,
@@ -137,6 +152,7 @@ UNREAD: Final = (
     UnreadKey(
         "attention_value_scale",
         VALUE_SCALE,
+        f"it is not 1, in any draft but a {OF_THEIR_OWN}, and dflash_config has none",
         nested_only("attention_value_scale", 1, SCALES_VALUES),
         "Move it into dflash_config.",
     ),
@@ -144,6 +160,7 @@ UNREAD: Final = (
         UnreadKey(
             f"{place}attention_value_scale",
             VALUE_SCALE,
+            f"it is not 1, in a {OF_THEIR_OWN}",
             _value_scale(place),
             NO_KEY + "serve the draft with an engine that reads dflash_config.attention_value_scale.",
             reader=reader,
@@ -153,18 +170,21 @@ UNREAD: Final = (
     UnreadKey(
         "output_multiplier",
         "which scales the logits of the selector",
+        "it is not 1, in a DFlash2DraftModel, and dflash_config has none",
         nested_only("output_multiplier", 1, DFLASH2),
         "Move it into dflash_config.",
     ),
     UnreadKey(
         "final_logit_softcapping",
         "which caps the logits of the selector",
+        f"it is not 0, in a DFlash2DraftModel or a {BEAM}, and dflash_config has none",
         nested_only("final_logit_softcapping", 0, DFLASH2 | {BEAM}),
         "Move it into dflash_config.",
     ),
     UnreadKey(
         "dspark_config.markov_rank",
         "which is the rank of the Markov head",
+        "the top has none",
         _markov("markov_rank"),
         "Set markov_rank at the top of config.json to the same value.",
     ),

@@ -10,6 +10,9 @@ from dflash_audit.formats.clean import clean
 PLAIN: Final = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*|[0-9][0-9,]*(?:\.[0-9]+)?")
 """A word or a number, in which nothing can be markup; every other word is shown as code."""
 
+TOKEN: Final = re.compile(r"(?:\[[^\[\]]{0,200}\]|\S)+")
+"""What stands between two spaces; a list, such as a shape, counts as one word."""
+
 TAIL: Final = re.compile(r"[.,:;!?)]*$")
 LIST_MARK: Final = re.compile(r"^([0-9]+)([.)])")
 
@@ -40,7 +43,7 @@ def code(text: str) -> str:
 
 def prose(text: str) -> str:
     """A sentence: its plain words as they are, names and everything else in it as code spans."""
-    sentence = " ".join(map(str, _joined(map(_word, clean(text).split()))))
+    sentence = " ".join(map(str, _joined(map(_word, TOKEN.findall(clean(text))))))
     return LIST_MARK.sub(r"\1\\\2", sentence)
 
 

@@ -174,7 +174,10 @@ def summary(report: Report, counted: Sequence[Told]) -> str:
     waived = [f"{number} {waiver}" for waiver in WAIVERS if (number := report.waived(waiver))]
     skipped = len(report.failing_skips)
     strict = [f"{skipped} skip{'' if skipped == 1 else 's'} that --strict fails"] if skipped else []
-    said = f"{tally(each.finding.severity for each in counted)} that count ({engines})"
+    severities = [each.finding.severity for each in counted]
+    # The verb goes by the notes, which stand before it.
+    count = "counts" if severities.count("note") == 1 else "count"
+    said = f"{tally(severities)} that {count} ({engines})"
     return "; ".join([said, *waived, *strict])
 
 

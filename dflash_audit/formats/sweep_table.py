@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Final, cast
 
+from rich.console import Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -44,22 +46,26 @@ def _engines(rows: Sequence[Row]) -> list[str]:
 
 
 def _table(rows: Sequence[Row]) -> Table:
+    """The sources and what is wrong with each share the last column, which 80 characters leave room for."""
     engines = _engines(rows)
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("")
-    table.add_column("source", overflow="fold")
+    table.add_column("", no_wrap=True)
     for engine in engines:
-        table.add_column(engine, no_wrap=True)
-    table.add_column("why", overflow="fold")
+        table.add_column(Text(clean(engine).replace("-", "\n", 1)), no_wrap=True)
+    table.add_column("source\nand why", overflow="fold")
     for row in rows:
         verdicts = [row.verdicts.get(engine, "-") for engine in engines]
         table.add_row(
             Text(_end(row), style="" if row.exit_code == PASSED else "bold red"),
-            Text(clean(row.name)),
             *(Text(verdict, style=VERDICT_COLORS.get(cast(Verdict, verdict), "")) for verdict in verdicts),
-            Text(clean(row.cause.removeprefix(f"{row.key.id}: "))),
+            _source(row),
         )
     return table
+
+
+def _source(row: Row) -> RenderableType:
+    named, why = Text(clean(row.name)), clean(row.cause.removeprefix(f"{row.id}: "))
+    return Group(named, Padding(Text(why), (0, 0, 0, 2))) if why else named
 
 
 def _counts(rows: Sequence[Row]) -> list[str]:

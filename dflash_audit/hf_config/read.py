@@ -12,6 +12,7 @@ from typing import Any, Final
 from dflash_audit.hf_config.behaviours import TRANSFORMERS_CLASSES
 from dflash_audit.hf_config.classes import ClassFacts, base_class, transformers_class
 from dflash_audit.hf_config.config_object import Attributes, ConfigObject
+from dflash_audit.hf_config.field_types import Kind
 from dflash_audit.hf_config.layer_types import GEMMA4, heads_vary
 from dflash_audit.hf_config.making import make, make_base
 from dflash_audit.hf_config.model_types import ONLY_IN_TRANSFORMERS, READ_BY_SGLANG
@@ -30,6 +31,28 @@ SPECIAL_FLOATS: Final = {"Infinity": float("inf"), "-Infinity": float("-inf"), "
 UNCHECKED_BEFORE: Final = frozenset({"muse_glimmer_assistant"})
 UNCHECKED_FIELDS_BEFORE: Final = {"laguna": frozenset({"gating"})}
 """What transformers 5.12.1 does not check, for it has not got it: classes, and fields of a draft."""
+
+_LABELS: Final[Kind] = ["union", ["dict", "int", "str"], ["dict", "str", "str"], "none"]
+_IDS: Final[Kind] = ["union", ["dict", "str", "int"], ["dict", "str", "str"], "none"]
+CHECKED_BEFORE: Final[Mapping[str, Kind]] = {
+    "architectures": ["union", ["list", "str"], "none"],
+    "chunk_size_feed_forward": "int",
+    "id2label": _LABELS,
+    "is_encoder_decoder": "bool",
+    "label2id": _IDS,
+    "output_hidden_states": ["union", "bool", "none"],
+    "problem_type": [
+        "union",
+        ["literal", "regression", "single_label_classification", "multi_label_classification"],
+        "none",
+    ],
+    "return_dict": ["union", "bool", "none"],
+    "transformers_version": ["union", "str", "none"],
+}
+"""Fields of every config that transformers 5.12.1 checks and 5.19.0 does not.
+
+Source: transformers 5.12.1 `configuration_utils.py`, where `PreTrainedConfig` itself is strict.
+"""
 
 
 def as_engine_sees(config: Mapping[str, Any], older: bool = False) -> dict[str, Any]:
@@ -117,7 +140,7 @@ def _as_before(facts: ClassFacts, model_type: str) -> ClassFacts:
     if model_type in UNCHECKED_BEFORE:
         unchecked = frozenset(facts.fields) - frozenset(base_class().fields)
     fields = {
-        name: field._replace(kind="any") if name in unchecked else field
+        name: field._replace(kind="any" if name in unchecked else CHECKED_BEFORE.get(name, field.kind))
         for name, field in facts.fields.items()
     }
     return facts._replace(fields=fields, odd_heads=True)

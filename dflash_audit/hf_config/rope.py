@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from dflash_audit.hf_config.config_object import MISSING, ConfigObject
-from dflash_audit.hf_config.replay import as_table
+from dflash_audit.hf_config.replay import as_table, replayed
 from dflash_audit.refusal import Refused
 
 REQUIRED: Final[Mapping[str, frozenset[str]]] = {
@@ -186,8 +186,14 @@ _NUMBERS: Final = {"yarn": _yarn, "llama3": _llama3, "longrope": _longrope}
 def _refuse_odd_head(config: ConfigObject, table: Mapping[Any, Any], layer_type: Any) -> None:
     head_dim = config.get("head_dim", None)
     factor = table.get("partial_rotary_factor", 1.0)
-    if head_dim is not None and head_dim > 4 and head_dim % 2 and int(head_dim * factor) == head_dim:
+    with replayed(f"the config class cannot calculate with head_dim{_beside(table)}"):
+        odd = head_dim is not None and head_dim > 4 and head_dim % 2 and int(head_dim * factor) == head_dim
+    if odd:
         raise Refused(
             f"RoPE requires an even rotary dimension, but got head_dim={head_dim} with "
             f"partial_rotary_factor={factor} for {layer_type}"
         )
+
+
+def _beside(table: Mapping[Any, Any]) -> str:
+    return " and partial_rotary_factor" if "partial_rotary_factor" in table else ""

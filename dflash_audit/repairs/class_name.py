@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dflash_audit.diagnosis.draft_class import FAMILIES, PLAIN, Family
 from dflash_audit.facts import Facts
 from dflash_audit.repairs.edit import Edit, Proposal, edit
 from dflash_audit.repairs.tensor_keys import key_edits
 from dflash_audit.repairs.what_if import with_edits
-from dflash_audit.rules.wrong_class import FAMILIES, PLAIN, Family
 
 
 def propose(facts: Facts) -> Iterator[Proposal]:

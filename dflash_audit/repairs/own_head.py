@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from dflash_audit.diagnosis.vllm_draft import is_vllm
+from dflash_audit.engines.vllm.architectures import LAGUNA
 from dflash_audit.facts import Facts
 from dflash_audit.repairs.edit import ABSENT, Proposal, edit
 
 HEAD: Final = "has_own_lm_head"
 VOCABULARY: Final = "draft_vocab_size"
-LAGUNA: Final = "DFlashLagunaForCausalLM"
 
 
 def propose(facts: Facts) -> Iterator[Proposal]:

@@ -12,8 +12,6 @@ from typing import Final
 from dflash_audit.finding import Finding
 
 ENGINE_RULES: Final = (
-    "refused-config",
-    "unknown-class",
     "refused-quantization",
     "refused-build",
     "endless-pattern",
@@ -31,6 +29,8 @@ ENGINE_RULES: Final = (
 """`find(run)`: they look at one engine's replay."""
 
 LAYOUT_RULES: Final = (
+    "refused-config",
+    "unknown-class",
     "speculators-config",
     "wrong-class",
     "key-against-tensors",

@@ -8,7 +8,8 @@ The engine takes these numbers as they are written, and Python's JSON takes `NaN
   at infinity only the first pair of a head's numbers is turned at all.
 - `selector_top_k` candidates are picked out of the vocabulary: of more than it has, none can be.
 - `output_multiplier` and `attention_value_scale` are factors: NaN spreads to all that they are multiplied
-  with, and a multiplier of zero or below takes its order from the logits.
+  with, and a multiplier of zero or below takes its order from the logits. vLLM does not start with such a
+  one.
 - `final_logit_softcapping` divides the logits and multiplies them again: infinity leaves NaN of them. NaN and
   what is not above zero is no cap at all, but for vLLM's DFlash2 of Beam, which caps by any number.
 - `sliding_window` is counted in tokens. SGLang takes zero and less for no window at all; vLLM takes a number
@@ -58,6 +59,16 @@ LOST_LOGITS: Final[Broken] = (
     "error",
     "the logits that the selector goes by tell nothing of the tokens any more",
 )
+
+STOPS_VLLM: Final[Broken] = (
+    "error",
+    "stops as it starts: the top of its logits is taken with a factor above zero alone",
+)
+"""In the step of the draft that measures the memory.
+
+Source: vLLM 0.33.0 `model_executor/layers/logits_processor.py`, `get_top_k_tokens`;
+`v1/worker/gpu/model_runner.py`, `profile_run`.
+"""
 
 
 def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
@@ -123,7 +134,7 @@ def _multiplier(value: float, draft: Draft) -> Broken | None:
     # vLLM's Beam reads none.
     if draft.model_class not in SELECTORS or _beam_of_vllm(draft) or 0 < value < math.inf:
         return None
-    return LOST_LOGITS
+    return STOPS_VLLM if is_vllm(draft.engine) and value <= 0 else LOST_LOGITS
 
 
 def _cap(value: float, draft: Draft) -> Broken | None:

@@ -22,12 +22,13 @@ After, for both versions:
 ## How to fix
 
 If the module is built in another layout than its tensor has, make the quantization config say what is on
-disk. If the draft has no such module, restore the config key that builds it (`conv_kernel_size`,
-`attention_bias`, another class), or remove the tensor.
+disk, or restore it where it was lost. If the draft has no such module, restore the config key that builds it
+(`conv_kernel_size`, `attention_bias`, another class), or remove the tensor.
 """
 
 from collections.abc import Iterator, Mapping
 
+from dflash_audit.diagnosis.lost_config import restore
 from dflash_audit.diagnosis.stopped import elsewhere
 from dflash_audit.drops import dropped
 from dflash_audit.dtypes import DENSE_FLOATS, TORCH
@@ -47,7 +48,7 @@ def find(run: EngineRun) -> Iterator[Finding]:
 
 def mends(run: EngineRun) -> Mapping[str, str]:
     """Module -> the mend of what is dropped of it, which fills it too."""
-    hints = ((tensors, _hint(tensors[0], _module(run, tensors[0]))) for tensors in _groups(run))
+    hints = ((tensors, _hint(run, tensors[0])) for tensors in _groups(run))
     owned = ((_module(run, tensor), hint) for tensors, hint in hints for tensor in tensors)
     return {module.name: hint for module, hint in owned if module is not None}
 
@@ -77,7 +78,7 @@ def _finding(run: EngineRun, tensors: list[Tensor], module: Module | None) -> Fi
         engine=run.engine,
         subject=title(names),
         message=f"{those} nowhere, without a word: {_why(run, module)}.",
-        hint=elsewhere(run) or _hint(tensors[0], module),
+        hint=elsewhere(run) or _hint(run, tensors[0]),
         subjects=names,
     )
 
@@ -90,7 +91,8 @@ def _why(run: EngineRun, module: Module | None) -> str:
     return f"{run.engine} builds {pattern(module.name).replace('{}', 'N')} with {has}{asked}"
 
 
-def _hint(tensor: Tensor, module: Module | None) -> str:
+def _hint(run: EngineRun, tensor: Tensor) -> str:
+    module = _module(run, tensor)
     if module is None:
         return "Rename the tensor, restore the config key that builds its module, or remove it."
     leaf = tensor.name.rpartition(".")[2]
@@ -98,6 +100,8 @@ def _hint(tensor: Tensor, module: Module | None) -> str:
     if dense and any(parameter.name not in ("weight", "bias") for parameter in module.parameters):
         name = module.name.rpartition(".")[2]
         return f"Add an ignore entry that matches {module.prefix!r}, such as re:.*{name}$, or quantize it."
-    if leaf not in ("weight", "bias"):
+    if lost := restore(run, tensor.name):
+        return lost
+    if leaf not in ("weight", "bias") and run.quantization is not None:
         return "Quantize again, with this layer in the ignore list of the recipe, so that it stays bfloat16."
     return "Remove the tensor, or restore the config key under which the module has this parameter."

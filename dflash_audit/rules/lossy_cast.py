@@ -26,11 +26,15 @@ is not.
 """
 
 from collections.abc import Iterator
+from typing import Final
 
+from dflash_audit.diagnosis.lost_config import restore
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
 from dflash_audit.fold import fold
 from dflash_audit.loadplan import Fill
+
+HINT: Final = "Make the quantization config say what is on disk: ignore the layer, or quantize it."
 
 
 def find(run: EngineRun) -> Iterator[Finding]:
@@ -45,7 +49,7 @@ def find(run: EngineRun) -> Iterator[Finding]:
             engine=run.engine,
             subject=subject,
             message=_message(run, fills[names[0]]),
-            hint="Make the quantization config say what is on disk: ignore the layer, or quantize it.",
+            hint=restore(run, names[0]) or HINT,
             subjects=names,
         )
 

@@ -30,6 +30,7 @@ from dataclasses import replace
 from typing import Final
 
 from dflash_audit.diagnosis import laguna_mixtures
+from dflash_audit.diagnosis.lost_config import restore
 from dflash_audit.diagnosis.scheme_sizes import scheme_hint
 from dflash_audit.diagnosis.stopped import elsewhere
 from dflash_audit.diagnosis.vllm_draft import is_vllm
@@ -72,7 +73,7 @@ def _kind(plan: LoadPlan, tensor: str) -> str:
 
 def _finding(run: EngineRun, subject: str, names: tuple[str, ...], reason: str) -> Finding:
     message = f"{run.engine} stops while it loads: {reason.rstrip('.')}."
-    hint = elsewhere(run) or _of_vllm(run, names) or _hint(reason, names)
+    hint = elsewhere(run) or _of_vllm(run, names) or restore(run, names[0]) or _hint(reason, names)
     return Finding("refused-load", "error", run.engine, subject, message, hint, names)
 
 

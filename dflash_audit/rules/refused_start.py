@@ -31,12 +31,10 @@ from dflash_audit.diagnosis.vllm_draft import is_vllm
 from dflash_audit.diagnosis.vllm_mask_token import named_mask
 from dflash_audit.dtypes import DENSE_FLOATS
 from dflash_audit.engine_run import EngineRun
+from dflash_audit.engines.vllm.architectures import GEMMA4, LAGUNA
 from dflash_audit.finding import Finding
 from dflash_audit.sources.checkpoint import Checkpoint
 from dflash_audit.tree import Parameter
-
-LAGUNA: Final = "DFlashLagunaForCausalLM"
-GEMMA4: Final = "Gemma4DSparkForCausalLM"
 
 CONTEXT: Final[Mapping[str, str]] = {LAGUNA: "qkv_proj", GEMMA4: "k_proj"}
 """Class -> the layer of whose `weight` it makes one for the context of all layers.

@@ -26,6 +26,7 @@ Restore the config that the quantizer wrote: the finding says which layout the t
 
 from collections.abc import Iterator, Sequence
 
+from dflash_audit.diagnosis.lost_config import RESTORE
 from dflash_audit.diagnosis.stored import State, Stored, built_otherwise, stored_in
 from dflash_audit.diagnosis.stored_layout import layout
 from dflash_audit.engine_run import EngineRun
@@ -55,7 +56,7 @@ def find(facts: Facts, findings: Sequence[Finding]) -> Iterator[Finding]:
                 " hf_quant_config.json declares it: every layer is built dense."
                 f" They look like {layout(first, _inputs(module))}."
             ),
-            hint="Restore the quantization_config that the quantizer wrote.",
+            hint=RESTORE,
             subjects=names,
         )
 

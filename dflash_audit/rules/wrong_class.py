@@ -24,69 +24,15 @@ After:
 Name the class that the finding names. If the tensors are there by mistake, export the draft without them.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any
 
-from dflash_audit.diagnosis.sglang_draft import SELECTORS, by_name, is_sglang, read_draft
-from dflash_audit.drops import DSPARK
+from dflash_audit.diagnosis.draft_class import FAMILIES, PLAIN, Family, class_to_name, told_by_tensors
+from dflash_audit.diagnosis.sglang_draft import is_sglang, read_draft
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
 from dflash_audit.kinds import named
 from dflash_audit.sources.checkpoint import Checkpoint
-from dflash_audit.sources.tensors import as_tensors
-
-PLAIN: Final = "DFlashDraftModel"
-
-
-class Family(NamedTuple):
-    """Drafts with tensors that no other has: `classes` are those that build them, the first to be named.
-
-    `keys` are those that such a class needs, in dflash_config if they are `nested`.
-    """
-
-    name: str
-    tensors: re.Pattern[str]
-    classes: tuple[str, ...]
-    keys: tuple[str, ...] = ()
-    nested: bool = False
-
-    @property
-    def named(self) -> str:
-        """Its name after its article."""
-        return f"{'an' if self.name == 'XPress' else 'a'} {self.name}"
-
-    def named_anyhow(self, name: str) -> bool:
-        """Whether a tensor is one of them, under whatever prefix."""
-        parts = name.split(".")
-        return any(self.tensors.fullmatch(".".join(parts[at:])) for at in range(len(parts)))
-
-
-FAMILIES: Final = (
-    Family(
-        "DSpark",
-        re.compile(r"(markov_head\.)?markov_w[12]\..*"),
-        ("Qwen3DSparkModel", *sorted(DSPARK - {"Qwen3DSparkModel"})),
-        ("markov_rank", "markov_head_type"),
-    ),
-    Family(
-        "Laguna",
-        re.compile(r"(aux_hidden_norms\.\d+|layers\.\d+\.self_attn\.g_proj)\..*"),
-        ("DFlashLagunaForCausalLM",),
-    ),
-    Family(
-        "DFlash2",
-        re.compile(r"candidate_selector\..*"),
-        ("DFlash2DraftModel", *sorted(SELECTORS - {"DFlash2DraftModel"})),
-        ("selector_rank", "selector_top_k"),
-        nested=True,
-    ),
-    Family("LiLiCorr", re.compile(r"lilicorr\..*"), ("LiLiCorrDraftModel",)),
-    Family("XPress", re.compile(r"xpress_head\..*"), ()),
-    Family("HunyuanVL", re.compile(r"layers\.\d+\.self_attn\.(query|key)_layernorm\..*"), ()),
-)
-"""Source: SGLang 0.5.23 `srt/models/dflash.py`, `dspark.py`, `lilicorr.py`;
-vLLM 0.33.0 `model_executor/models/qwen3_xpress.py`."""
 
 
 def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
@@ -112,7 +58,7 @@ def _foreign(run: EngineRun, family: Family, found: list[str], config: Mapping[s
         run,
         f"{many} of {family.named} draft. architectures names {run.model_class}, which has no module for"
         " them.",
-        _mend(family, config),
+        class_to_name(family, config),
         found,
     )
 
@@ -130,27 +76,12 @@ def _bare(run: EngineRun, family: Family) -> Finding:
 
 def _unknown(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
     """The class that an unknown name may mean, by the tensors."""
-    names = by_name(as_tensors(checkpoint.tensors))
-    if "fc.weight" not in names and "hidden_norm.weight" not in names:
+    family = told_by_tensors(checkpoint)
+    if family is None:
         return
-    family = next((f for f in FAMILIES if named(checkpoint.tensors, f.tensors)), None)
-    mend = _mend(family, checkpoint.config) if family else f'Set architectures to ["{PLAIN}"].'
-    what = family.named if family else "a plain DFlash"
     known_as = checkpoint.config.get("architectures")
-    yield _finding(run, f"architectures is {known_as}, and the tensors are those of {what} draft.", mend, ())
-
-
-def _mend(family: Family, config: Mapping[str, Any]) -> str:
-    """The class to name, and those of its keys that are not there."""
-    if not family.classes:
-        return f"This engine has no class for {family.name} drafts: serve it with another."
-    place, where = config, "at the top of config.json"
-    if family.nested:
-        inner = config.get("dflash_config")
-        place, where = inner if isinstance(inner, Mapping) else {}, "in dflash_config"
-    lacking = [key for key in family.keys if place.get(key) is None]
-    beside = f", with {' and '.join(lacking)} {where}" if lacking else ""
-    return f'Set architectures to ["{family.classes[0]}"]{beside}.'
+    what = f"architectures is {known_as}, and the tensors are those of {family.named} draft."
+    yield _finding(run, what, class_to_name(family, checkpoint.config), ())
 
 
 def _finding(run: EngineRun, message: str, hint: str, subjects: Iterable[str]) -> Finding:

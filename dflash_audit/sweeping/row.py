@@ -31,7 +31,7 @@ class Row:
     """One repo or folder: an engine's verdict each, the exit code of its audit, what made it so.
 
     `id` is the source's as it was written, `gating` are the engines that decide, `conditions` what
-    the audit went by, as the report says it, with the name of the target, `error` is the kind of the
+    the audit went by, as `compared` spells it, `error` is the kind of the
     report's error, None without one.
     """
 
@@ -63,20 +63,24 @@ def row(report: Mapping[str, Any]) -> Row:
         source["id"],
         {engine["name"]: engine["verdict"] for engine in report["engines"]},
         gating,
-        {**report["conditions"], "target": _target(report["target"])},
+        compared(report["conditions"], _target(report["target"])),
         report["summary"]["exit_code"],
         (error["message"] if error else _cause(report, gating))[:LONGEST],
         error["kind"] if error else None,
     )
 
 
-def target_named(id: str, revision: str | None) -> str:
-    """A target as it is told from another one."""
-    return id if revision is None else f"{id}@{revision}"
+def compared(conditions: Mapping[str, Any], target: Key | None) -> dict[str, Any]:
+    """What an audit goes by, in one spelling: the sizes in order, and the target as its key tells it."""
+    return {**conditions, "tp": sorted(conditions["tp"]), "target": None if target is None else _told(target)}
 
 
-def _target(target: Mapping[str, Any] | None) -> str | None:
-    return None if target is None else target_named(target["id"], target["revision"])
+def _told(target: Key) -> str:
+    return target.id if target.revision is None else f"{target.id}@{target.revision}"
+
+
+def _target(target: Mapping[str, Any] | None) -> Key | None:
+    return None if target is None else key_of(target["kind"], target["id"], target["revision"])
 
 
 def _cause(report: Mapping[str, Any], gating: frozenset[str]) -> str:

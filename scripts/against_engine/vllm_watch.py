@@ -9,6 +9,12 @@ from typing import Any, Final
 FOLDED: Final = "xpress_head.mix.L"
 """The tensor of an XPress draft that is folded. Source: vLLM 0.33.0 `qwen3_xpress.py`, `load_weights`."""
 
+MASK_EMBEDDING: Final = "model.mask_embedding"
+"""The parameter that a file beside the weights fills, `mask_embedding.pt`: no tensor of the checkpoint does.
+
+Source: vLLM 0.33.0 `qwen3_dflash.py`, `_read_mask_embedding`.
+"""
+
 
 @dataclass
 class Watch:
@@ -79,14 +85,17 @@ class Watch:
         return watched
 
     def _note(self, name: str, parameter: Any, tensor: Any, shard: Any) -> None:
-        source = self._source(tensor)
+        source = self._held(tensor)
+        if source is None and name == MASK_EMBEDDING:
+            return
+        source = source or self.tensors[-1]  # what was made of one is of the last read
         self.targets[source].add(name if shard is None else f"{name}[{shard}]")
         self.took[name] += tensor.numel()
         if tensor.dtype != parameter.dtype:
             self.casts.append((source, torch_name(tensor.dtype), name, torch_name(parameter.dtype)))
 
-    def _source(self, tensor: Any) -> str:
-        """The checkpoint's tensor that this is, or a part of; what was made of one is of the last read."""
+    def _held(self, tensor: Any) -> str | None:
+        """The checkpoint's tensor that this is, or a part of."""
         for place, held in enumerate(self.held):
             if held is tensor:
                 return self.tensors[place]
@@ -94,7 +103,7 @@ class Watch:
         for place, held in enumerate(self.held):
             if held.data_ptr() <= address < held.data_ptr() + held.numel() * held.element_size():
                 return self.tensors[place]
-        return self.tensors[-1]
+        return None
 
 
 def _default_loader() -> Callable[..., Any]:

@@ -169,6 +169,9 @@ def test_any_name_in_markdown(name: str) -> None:
         ("@everyone: see https://evil.example", "`@everyone`: see `https://evil.example`"),
         ("a `tick` and `` two", "a `` `tick` `` and ``` `` ``` two"),
         ("1. first", "1\\. first"),
+        ("fc.weight [128, 256] is 2: [1, 3].", "`fc.weight [128, 256]` is 2: `[1, 3]`."),
+        ("the shape [128, 16], [256, 16] is", "the shape `[128, 16]`, `[256, 16]` is"),
+        ("an open [a, b c", "an open `[a`, b c"),
     ],
 )
 def test_prose(sentence: str, markdown: str) -> None:

@@ -110,6 +110,17 @@ def test_values_that_break_the_build(draft: Path, key: str, value: Any) -> None:
     assert done.returncode in (0, 1, 3)
 
 
+@pytest.mark.parametrize("key", ["head_dim", "hidden_size", "num_attention_heads", "rms_norm_eps"])
+def test_a_number_of_very_many_digits_is_told_in_short(draft: Path, key: str) -> None:
+    edit(draft, lambda config: config.update({key: int("7" * 400)}))
+    report = json.loads(audit(draft, "--json", "--engine", "all").stdout)
+    told = [f["message"] for f in report["findings"]] + [e["refusal"]["reason"] for e in report["engines"]]
+    assert any("777777777777... (400 digits)" in text for text in told)
+    assert not any("7" * 13 in text for text in told)
+    config = [f for f in report["findings"] if f["rule"] == "refused-config"]
+    assert all(key in f["message"] and f"Mend {key} in" in f["hint"] for f in config)
+
+
 def test_a_billion_layers_are_refused(draft: Path) -> None:
     edit(draft, lambda config: config.update({"num_hidden_layers": 10**9, "layer_types": None}))
     done = audit(draft, "--json")

@@ -485,7 +485,7 @@ def test_a_draft_that_no_deciding_engine_judged_has_not_passed(tmp_path: Path) -
     config["architectures"] = ["Lfm2DSparkDraftModel"]
     (tmp_path / "draft" / "config.json").write_text(json.dumps(config))
     done = sweep(None, tmp_path, "draft", str(SEED), "--format", "table")
-    first, second = done.stdout.splitlines()[1:3]
+    first, second = done.stdout.splitlines()[2:4]
     assert (first[:11].strip(), second[:11].strip()) == ("not judged", "passed")
     assert "2 sources: 1 passed, 0 failed, 0 not read, 1 not judged" in done.stdout
     assert done.returncode == 0
@@ -507,13 +507,33 @@ def test_several_sizes_and_a_target_hold_for_each(tmp_path: Path) -> None:
     again = sweep(None, tmp_path, str(SEED), str(DENSE), *words, "--resume")
     assert again.returncode == 1
     assert reports((tmp_path / "out").read_text()) == found
+    spelled = ("--tp", "2,1", "--target", "./target/", "-o", "out", "--resume")
+    assert sweep(None, tmp_path, str(SEED), str(DENSE), *spelled).returncode == 1
+    assert reports((tmp_path / "out").read_text()) == found
     for other, told in (
-        (("--tp", "1,2"), 'another target: "target"'),
+        (("--tp", "1,2"), "another target: "),
         (("--tp", "1", "--target", "target"), "another tp: [1, 2]"),
     ):
         done = sweep(None, tmp_path, str(SEED), *other, "-o", "out", "--resume")
         assert done.returncode == 2
         assert f"was written with {told}" in " ".join(done.stderr.split())
+
+
+def test_the_table_is_readable_on_80_columns(tmp_path: Path) -> None:
+    """No word of it is broken: neither a source's name, nor a verdict, nor a rule."""
+    shutil.copytree(SEED, tmp_path / "Qwen3.8-27B-DFlash2-W8A16")
+    source = ["Qwen3.8-27B-DFlash2-W8A16"]
+    command = [sys.executable, "-m", "dflash_audit", "sweep", *source, "--format", "table", "--tp", "1,4"]
+    env = {**os.environ, "COLUMNS": "80"}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env, check=False)
+    head, below, first, second = done.stdout.splitlines()[:4]
+    assert (head.split(), below.split()) == (
+        ["sglang", "sglang", "sglang", "vllm", "source"],
+        ["0.5.19", "0.5.23", "next", "0.33.0", "and", "why"],
+    )
+    assert first.split() == ["failed", "fail", "fail", "fail", "fail", *source]
+    assert second.split() == ["refused-build"]
+    assert all(len(line) <= 80 for line in done.stdout.splitlines())
 
 
 def test_a_target_that_is_not_there(tmp_path: Path) -> None:

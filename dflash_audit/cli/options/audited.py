@@ -70,6 +70,14 @@ def _sizes(text: str) -> RankSizes:
     return RankSizes(tuple(map(int, words)))
 
 
+def _size(given: str | int) -> int:
+    """N: of a command that looks at one size."""
+    sizes = _sizes(str(given)).sizes
+    if len(sizes) > 1:
+        raise typer.BadParameter(f"this command takes one, and not {len(sizes)}: run it once for each.")
+    return sizes[0]
+
+
 def _card(name: str) -> str:
     return known(name.lower(), CARDS, "card")
 
@@ -96,10 +104,12 @@ Quantization = Annotated[
         "--quantization",
         parser=known_quantization,
         metavar="NAME",
-        help="The server's --quantization, inherited by a draft without its own.",
+        help="An SGLang server's --quantization, inherited by a draft without its own; vLLM's lends it none.",
     ),
 ]
-Ranks = Annotated[int, typer.Option("--tp", min=1, help="The server's tensor parallel ranks.")]
+Ranks = Annotated[
+    int, typer.Option("--tp", parser=_size, metavar="N", help="The server's tensor parallel ranks.")
+]
 Sizes = Annotated[
     RankSizes | None,
     typer.Option(
@@ -118,7 +128,7 @@ AttentionBackend = Annotated[
         "--speculative-draft-attention-backend",
         parser=known_backend,
         metavar="NAME",
-        help=f"The server's option: {', '.join(DRAFT_ATTENTION_BACKENDS)}.",
+        help=f"An SGLang server's option: {', '.join(DRAFT_ATTENTION_BACKENDS)}.",
     ),
 ]
 Target = Annotated[

@@ -30,7 +30,7 @@ def draft_class(config: Config, lacks: frozenset[str] = frozenset()) -> DraftCla
     return CLASSES[name]
 
 
-def _refuse_unknown(config: Config, names: list[str]) -> None:
+def _refuse_unknown(config: Config, names: list[str] | str) -> None:
     auto_map = config.get("auto_map")
     for name in names:
         if name.startswith("Transformers"):
@@ -39,6 +39,8 @@ def _refuse_unknown(config: Config, names: list[str]) -> None:
             raise NotModelled(
                 f"{name} falls back to an implementation outside this engine, which is not replayed"
             )
+        if isinstance(names, str):
+            raise Refused(f"architectures is a string, {names!r}: the engine takes each letter for a name")
         raise Refused(f"{name} is no class of this engine, nor of transformers")
     raise NotModelled("the engine falls back to its Transformers backend, which is not replayed")
 

@@ -15,11 +15,8 @@ from dflash_audit.engines.sglang.heads import dspark_head, lilicorr_head
 from dflash_audit.engines.sglang.profile import Profile
 from dflash_audit.engines.sglang.rope import read_rope
 from dflash_audit.quantization.config import QuantConfig
-from dflash_audit.refusal import NotModelled, Refused
-from dflash_audit.tree import Kind, Parameter, Placement, Tree
-
-MOST_LAYERS: Final = 500
-"""A draft has a handful; a config that says more is not worth the memory of its tree."""
+from dflash_audit.refusal import Refused
+from dflash_audit.tree import Kind, Parameter, Placement, Tree, layers_to_build
 
 
 class Draft(NamedTuple):
@@ -103,9 +100,7 @@ def build(
 
 
 def _draft(draft_class: DraftClass, profile: Profile, config: Config) -> Draft:
-    num_layers = integer(required(config, "num_hidden_layers"), "num_hidden_layers")
-    if num_layers > MOST_LAYERS:
-        raise NotModelled(f"a draft of {num_layers} layers is not replayed")
+    num_layers = layers_to_build(integer(required(config, "num_hidden_layers"), "num_hidden_layers"))
     parsed = dflash_config.parse(config)
     nemotron = dflash_config.is_nemotron_35(config)
     quantized = profile.checkpoint_prefixes and config.get("quantization_config") is not None

@@ -9,19 +9,23 @@ from typing import Any, Final
 
 from dflash_audit.refusal import NotModelled, Refused
 
+GEMMA4: Final = "Gemma4DSparkForCausalLM"
+LAGUNA: Final = "DFlashLagunaForCausalLM"
+LILICORR: Final = "LiLiCorrForCausalLM"
+
 CLASSES: Final[Mapping[str, str]] = {
     "DFlashDraftModel": "DFlashQwen3ForCausalLM",
     "MuseGlimmerAssistantModel": "DFlashQwen3ForCausalLM",
     "DFlashMuseGlimmerAssistantModel": "DFlashQwen3ForCausalLM",
     "DFlash2DraftModel": "DFlash2Qwen3ForCausalLM",
     "DFlash2BeamDraftModel": "DFlash2BeamForCausalLM",
-    "LiLiCorrDraftModel": "LiLiCorrForCausalLM",
-    "DFlashLagunaForCausalLM": "DFlashLagunaForCausalLM",
+    "LiLiCorrDraftModel": LILICORR,
+    "DFlashLagunaForCausalLM": LAGUNA,
     "Qwen3XPressModel": "Qwen3XPressForCausalLM",
     "DFlashQwen3XPressModel": "Qwen3XPressForCausalLM",
     "Qwen3DSparkModel": "Qwen3DSparkForCausalLM",
     "Qwen3OmniDSparkModel": "Qwen3DSparkForCausalLM",
-    "Gemma4DSparkModel": "Gemma4DSparkForCausalLM",
+    "Gemma4DSparkModel": GEMMA4,
 }
 """Architecture -> class, of the drafts that the audit replays."""
 

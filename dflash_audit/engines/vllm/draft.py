@@ -13,11 +13,8 @@ from dflash_audit.engines.vllm.quantization.config import QuantConfig
 from dflash_audit.engines.vllm.rope import check_rope
 from dflash_audit.engines.vllm.taps import taps
 from dflash_audit.engines.vllm.target import TargetFacts
-from dflash_audit.refusal import NotModelled, Refused
-from dflash_audit.tree import Kind, Parameter, Placement, Tree
-
-MOST_LAYERS: Final = 500
-"""A draft has a handful; a config that says more is not worth the memory of its tree."""
+from dflash_audit.refusal import Refused
+from dflash_audit.tree import Kind, Parameter, Placement, Tree, layers_to_build
 
 SLIDING: Final = "sliding_attention"
 
@@ -41,10 +38,7 @@ class Draft(NamedTuple):
 
     @property
     def num_layers(self) -> int:
-        layers = integer(self.config, "num_hidden_layers")
-        if layers > MOST_LAYERS:
-            raise NotModelled(f"a draft of {layers} layers is not replayed")
-        return layers
+        return layers_to_build(integer(self.config, "num_hidden_layers"))
 
     @property
     def draft_vocab_size(self) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from dflash_audit.copying import incoming
+from dflash_audit.engines.vllm.architectures import GEMMA4
 from dflash_audit.engines.vllm.assembly import MODEL_DTYPE, Assembly
 from dflash_audit.engines.vllm.draft import Draft, markov_head
 from dflash_audit.engines.vllm.fields import Config, integer, needed, real, truthy
@@ -22,8 +23,6 @@ from dflash_audit.loadplan import Fill, LoadPlan, Shard
 from dflash_audit.refusal import NotModelled, Refused
 from dflash_audit.sources.checkpoint import Tensor
 from dflash_audit.tree import Linear, Parameter, Tree
-
-CLASS: Final = "Gemma4DSparkForCausalLM"
 
 ACTIVATIONS: Final = ("gelu", "gelu_pytorch_tanh", "silu", "swish", "geglu", "swigluoai")
 
@@ -45,7 +44,7 @@ def build(draft: Draft, quant: QuantConfig | None, tp: int, capability: int) -> 
         raise Refused("dflash_config must be an object")
     assembly = Assembly(quant, tp, capability, Tree())
     tokens = integer(config, "vocab_size")
-    assembly.container("", CLASS)
+    assembly.container("", GEMMA4)
     # Its loader fills buffers by name as it fills parameters.
     assembly.container("model", "Gemma4DSparkModel", Parameter("normalizer", (), MODEL_DTYPE, defaulted=True))
     assembly.embedding("model.embed_tokens", tokens, hidden, "model.embed_tokens")

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from dflash_audit.copying import incoming, unopened
-from dflash_audit.engines.vllm import gemma4
+from dflash_audit.engines.vllm import architectures, gemma4
 from dflash_audit.engines.vllm.weight_loaders import place
 from dflash_audit.loadplan import Fill, LoadPlan, Shard, Slot, empty_plan
 from dflash_audit.refusal import Refused
@@ -142,11 +142,11 @@ def _children(tree: Tree) -> Mapping[str, frozenset[str]]:
 
 def _load_one(replay: Load, tensor: Tensor) -> None:
     match replay.drafted.model_class:
-        case "DFlashLagunaForCausalLM":
+        case architectures.LAGUNA:
             _load_laguna(replay, tensor)
-        case "Gemma4DSparkForCausalLM":
+        case architectures.GEMMA4:
             gemma4.load_one(replay.plan, tensor)
-        case "LiLiCorrForCausalLM":
+        case architectures.LILICORR:
             _load_plain(replay, tensor, tensor.name.removeprefix("model."))
         case _:
             _load_plain(replay, tensor, tensor.name)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.engines.vllm import architectures, serving, speculators
+from dflash_audit.engines.vllm.architectures import GEMMA4, LAGUNA, LILICORR
 from dflash_audit.engines.vllm.draft import SHAPES, Draft, build
 from dflash_audit.engines.vllm.fields import truthy
 from dflash_audit.engines.vllm.load_weights import Drafted, load
@@ -25,10 +26,6 @@ from dflash_audit.tree import Tree
 
 if TYPE_CHECKING:
     from dflash_audit.forward import Forward
-
-GEMMA4: Final = "Gemma4DSparkForCausalLM"
-LAGUNA: Final = "DFlashLagunaForCausalLM"
-LILICORR: Final = "LiLiCorrForCausalLM"
 
 MOST_SLOTS: Final = 16_384
 """Tokens that a server schedules at a time on the largest cards, of which a block must leave some.
@@ -52,7 +49,7 @@ class VLLM(NamedTuple):
             run = progress.run
             run.refusal = Refusal(progress.stage, refused.reason, pattern=refused.pattern)
             if progress.stage == "class":
-                run.unserved = unknown_class(checkpoint.config)
+                run.unserved, run.served_by = unknown_class(checkpoint.config) or (None, None)
         except NotModelled as unknown:
             progress.run.skipped = unknown.reason
         return progress.run

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, NoReturn
 
 from dflash_audit.engine_run import EngineRun
+from dflash_audit.engines.vllm.architectures import GEMMA4
 from dflash_audit.engines.vllm.fields import nested
 from dflash_audit.refusal import NotModelled
 
@@ -22,15 +23,30 @@ class Unserved(NamedTuple):
     served_by: str | None
 
 
-def unknown_class(config: Mapping[str, Any]) -> str | None:
-    """The family of a draft whose class the engine does not know; None where its config.json names none.
+SGLANG_ALONE: Final = frozenset(
+    (
+        "DSparkMiniMaxDraftModel",
+        "DeepseekV4ForCausalLMDSpark",
+        "Lfm2DSparkDraftModel",
+        "LingDSparkModel",
+        "MiniMaxDFlash2DraftModel",
+    )
+)
+"""Draft classes of SGLang 0.5.23 that vLLM 0.33.0 has not.
 
-    What names no class is a fault of the config, and no family.
+Source: SGLang 0.5.23 `EntryClass` in `srt/models/`; vLLM 0.33.0 `model_executor/models/registry.py`.
+"""
+
+
+def unknown_class(config: Mapping[str, Any]) -> Unserved | None:
+    """The family of a draft whose class SGLang has and this engine has not.
+
+    None for a name that neither has: that is a fault of the config, and no family.
     """
-    named = config.get("architectures")
-    if not isinstance(named, list) or not named or not all(isinstance(name, str) for name in named):
-        return None
-    return f"drafts of the class {', '.join(named)}"
+    given = config.get("architectures")
+    names = [name for name in given if isinstance(name, str)] if isinstance(given, list) else []
+    known = next((name for name in names if name in SGLANG_ALONE), None)
+    return None if known is None else Unserved(f"drafts of the class {known}", SGLANG)
 
 
 def no_forward(run: EngineRun) -> NoReturn:
@@ -49,7 +65,7 @@ def unserved(config: Mapping[str, Any], model_class: str) -> Unserved | None:
     if "DSpark" in model_class and isinstance(kind, str) and kind.lower() != "vanilla":
         return Unserved(f"DSpark drafts with a Markov head of type {kind}", SGLANG)
     # A Gemma 4 draft's own key is another, and its layers take other activations.
-    activation = config.get("hidden_act") if model_class != "Gemma4DSparkForCausalLM" else None
+    activation = config.get("hidden_act") if model_class != GEMMA4 else None
     if isinstance(activation, str) and activation != "silu":
         served_by = SGLANG if activation == ACTIVATION_OF_SGLANG else None
         return Unserved(f"drafts with the activation {activation}", served_by)

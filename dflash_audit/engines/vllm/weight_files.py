@@ -6,6 +6,7 @@ Source: vLLM 0.33.0 `model_executor/model_loader/default_loader.py` (`_prepare_w
 
 from typing import Final
 
+from dflash_audit.engines.vllm.architectures import GEMMA4, LILICORR
 from dflash_audit.refusal import NotModelled
 from dflash_audit.sources.checkpoint import Checkpoint, Tensor
 from dflash_audit.sources.weight_files import WEIGHTS
@@ -13,11 +14,8 @@ from dflash_audit.sources.weight_files import WEIGHTS
 MISTRALS: Final = "consolidated"
 """How the weight files of Mistral's layout begin: where there is one, no other file is read."""
 
-AS_THEY_COME: Final = ("DFlash2BeamForCausalLM", "Gemma4DSparkForCausalLM")
+AS_THEY_COME: Final = ("DFlash2BeamForCausalLM", GEMMA4)
 """The classes that gather none. Source: `models/beam/nvidia/dflash2.py`, `gemma4_dspark.py`."""
-
-LILICORR: Final = "LiLiCorrForCausalLM"
-"""The class that takes a leading `model.` away first, and gathers all but its own head's."""
 
 
 def loaded_tensors(checkpoint: Checkpoint, model_class: str) -> tuple[Tensor, ...]:
@@ -37,6 +35,7 @@ def loaded_tensors(checkpoint: Checkpoint, model_class: str) -> tuple[Tensor, ..
     read = [tensor for tensor in checkpoint.to_load if not ours or tensor.file in ours]
     if model_class in AS_THEY_COME:
         return tuple(read)
+    # LiLiCorr takes a leading `model.` away first, and gathers all but its own head's.
     names = [t.name.removeprefix("model.") if model_class == LILICORR else t.name for t in read]
     own = [model_class == LILICORR and name.startswith("lilicorr.") for name in names]
     keys = [

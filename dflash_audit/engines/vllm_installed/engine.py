@@ -52,7 +52,7 @@ def told(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> None
         if lacking is not None:
             run.unserved, run.served_by = lacking
     elif run.refusal is not None and run.refusal.stage == "class":
-        run.unserved = unknown_class(raw)
+        run.unserved, run.served_by = unknown_class(raw) or (None, None)
     if run.tree is not None:
         method, tokens = serving.method(raw, named), serving.tokens(raw)
         run.serve = serving.serve_command(method, tokens, checkpoint.origin, conditions)
