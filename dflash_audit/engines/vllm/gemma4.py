@@ -121,13 +121,18 @@ def _check_parts(assembly: Assembly, name: str, inputs: int, outputs: int) -> No
     Whatever a method makes of that, it asks for the whole or for both parts. Where all three get the same
     answer it is that one; what it is where they do not is not replayed.
     """
-    if assembly.quant is None:
+    quant = assembly.quant
+    if quant is None:
         return
     part = assembly.divide(outputs)
     layer = Linear("MergedColumnParallelLinear", "", inputs, (outputs,) * 2, inputs, (part,) * 2)
+    names = [f"{name}.{asked}" for asked in ("gate_up_proj", "gate_proj", "up_proj")]
     answers = [
-        assembly.quant.linear(layer._replace(prefix=f"{name}.{asked}"))
-        for asked in ("gate_up_proj", "gate_proj", "up_proj")
+        (
+            quant.linear(layer._replace(prefix=asked)),
+            any(quant.leaves_dense(e, asked) for e in quant.left_dense),
+        )
+        for asked in names
     ]
     if any(answer != answers[0] for answer in answers):
         raise NotModelled("a list that tells gate_up_proj from its parts is not replayed for Gemma 4 drafts")
