@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from dflash_audit.diagnosis.sglang_draft import BEAM, Draft, whole
-from dflash_audit.diagnosis.vllm_features import Features, picked, read_features
+from dflash_audit.diagnosis.vllm_features import GEMMA4_DRAFT, Features, picked, read_features
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.engines import LIVE
 from dflash_audit.engines.vllm import target_classes
@@ -14,7 +14,7 @@ from dflash_audit.sources.checkpoint import Checkpoint
 if TYPE_CHECKING:
     from dflash_audit.target import Target
 
-LOADED_AS_DSPARK: Final = frozenset(("Qwen3DSparkModel", "Qwen3XPressModel"))
+LOADED_AS_DSPARK: Final = frozenset(("Qwen3DSparkModel", "Qwen3XPressModel", GEMMA4_DRAFT))
 """Drafts that take the target's tables only where the vocabularies allow it.
 
 Source: vLLM 0.33.0 `v1/worker/gpu/spec_decode/dspark/utils.py`, `load_dspark_model`.

@@ -31,6 +31,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from dflash_audit.diagnosis.sglang_draft import SELECTORS, Draft, whole
+from dflash_audit.diagnosis.vllm_features import GEMMA4_DRAFT
 from dflash_audit.diagnosis.vllm_pair import Pair as VLLMPair
 from dflash_audit.diagnosis.vllm_pair import read_vllm_pair
 from dflash_audit.diagnosis.with_target import Pair, read_pair
@@ -46,6 +47,7 @@ PLAIN: Final = "DFlashDraftModel"
 TABLES_IN_VLLM: Final[Mapping[str, str]] = {
     **dict.fromkeys(SELECTORS, "the selector's codebooks"),
     "Qwen3DSparkModel": "the Markov head's table of tokens",
+    GEMMA4_DRAFT: "the Markov head's table of tokens",
     "Qwen3XPressModel": "the refiner's table of tokens",
 }
 """Draft class -> its table of `vocab_size` rows, read by ids of the target."""
