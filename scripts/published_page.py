@@ -49,9 +49,9 @@ is inferred). The weights are not part of them. The class is SGLang's. What the 
 recorded beside it, and the audit agrees with it wherever it replays the draft; where it does not, the record
 alone speaks. (What is quoted of the Laguna drafts' configs has no `mlp_layer_types`, which vLLM's config
 class then fills with mixtures of experts: its record is of this layout, and need not be of the draft. With
-"dense" for each layer, and `re:.*fc$` ignored where they are quantized, the real vLLM loads all six.) A draft that
-is known to serve in BF16 gets no alarm on the version that it is served by: `tests/test_published.py` holds
-that.
+"dense" for each layer, and `re:.*fc$` ignored where they are quantized, the real vLLM loads all six.) A draft
+that is known to serve in BF16 gets no alarm on the version that it is served by: `tests/test_published.py`
+holds that.
 
 This page is written by `scripts/published_page.py`, and a test checks that it is up to date.
 """
