@@ -119,18 +119,8 @@ new in it, and FP8 or NVFP4 weights alone."""
 NOT_REPLAYED = ("qwen3.8-27b-dflash2-quark-mxfp4",)
 """What the audit says that it does not replay, so that there is nothing to record."""
 
-ON_VLLM_NOT_REPLAYED = frozenset(
-    (
-        "laguna-s-2.1-dflash",
-        "laguna-s-2.1-dflash-fp8",
-        "laguna-s-2.1-dflash-int4",
-        "laguna-s-2.1-dflash-nvfp4",
-        "laguna-xs-2.1-dflash",
-        "qwen3.8-27b-dflash2-quark-mxfp4",
-        "tiny-laguna",
-    )
-)
-"""Of these there is a record of vLLM, though no mixture of experts and no Quark is replayed on it."""
+ON_VLLM_NOT_REPLAYED = ("qwen3.8-27b-dflash2-quark-mxfp4",)
+"""Of this there is a record of vLLM, though no Quark is replayed on it."""
 
 NOT_IMPORTED = ("kimi-k3-dspark-mla",)
 """Of this vLLM has a class that cannot be imported without a GPU."""

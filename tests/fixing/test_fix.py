@@ -518,6 +518,7 @@ FOR_VLLM: dict[str, Edits] = {
     },
     "differences/38-own-head-absent": {"has_own_lm_head": ABSENT},
     "published/nemotron-3.5-lightning-dspark": {"dflash_config.attention_sink_bias": True},
+    "published/tiny-laguna": {"mlp_layer_types": ["dense", "dense"]},
 }  # fmt: skip
 """Case that vLLM alone does not serve -> every edit; `fixtures/differences` has the record of the first."""
 
@@ -528,6 +529,16 @@ def test_what_vllm_alone_wants(name: str, tmp_path: Path) -> None:
     assert fixed.outcome == "mended"
     assert {edit.key: edit.new for edit in fixed.edits} == FOR_VLLM[name]
     check_it_serves(name, fixed, tmp_path)
+
+
+def test_vllm_loads_a_laguna_draft_whose_layers_are_said_to_be_dense(tmp_path: Path) -> None:
+    """The config that is offered is one of which there is a record."""
+    case = Case(FIXTURES / "regressions" / "vllm-laguna-said-to-be-dense")
+    fixed = mended("published/tiny-laguna", tmp_path, frozenset({"vllm-0.33.0"}))
+    assert json.loads(fixed.new) == json.loads((case.folder / "config.json").read_text())
+    original = json.loads((FIXTURES / "published" / "tiny-laguna" / "tensors.json").read_text())
+    assert case.tensors == original
+    assert not fails(case.records["vllm-0.33.0"])
 
 
 def test_a_laguna_draft_says_its_vocabulary_for_vllm(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from dflash_audit.engines.vllm.assembly import MODEL_DTYPE, Assembly
 from dflash_audit.engines.vllm.draft import SLIDING, Draft
 from dflash_audit.engines.vllm.fields import Config, integer, needed, real, truthy
-from dflash_audit.engines.vllm.laguna_mlp import mixture, mlp
+from dflash_audit.engines.vllm.laguna_mlp import is_mixture, mixture, mlp
 from dflash_audit.engines.vllm.quantization.config import QuantConfig
 from dflash_audit.engines.vllm.rope import check_rope
 from dflash_audit.refusal import Refused
@@ -76,7 +76,7 @@ def _layer(assembly: Assembly, draft: Draft, layer: int, slides: bool) -> None:
     mlps = config.get("mlp_layer_types")
     if not isinstance(mlps, list) or layer >= len(mlps):
         raise Refused("a Laguna draft's config requires mlp_layer_types")
-    if mlps[layer] == "sparse" and integer(config, "num_experts") > 0:
+    if is_mixture(config, mlps[layer]):
         mixture(assembly, config, hidden, f"{name}.mlp")
     else:
         mlp(assembly, config, hidden, integer(config, "intermediate_size"), f"{name}.mlp")
