@@ -28,7 +28,7 @@ from dflash_audit.engines.vllm.quantization.experts import (
     scheme,
     tensor_scales,
 )
-from dflash_audit.engines.vllm.quantization.packed import MARLIN_HIDDEN
+from dflash_audit.engines.vllm.quantization.packed import MARLIN_HIDDEN, check_card
 from dflash_audit.quantization.compressed_tensors.args import QuantizationArgs
 from dflash_audit.quantization.compressed_tensors.schemes import NVFP4_GROUP
 from dflash_audit.refusal import NotModelled, Refused
@@ -74,6 +74,7 @@ def experts_scheme(layer: Experts, group: Group, layout: Any) -> Scheme:
 
 def _fp8(layer: Experts, weights: QuantizationArgs, activations: QuantizationArgs) -> Scheme:
     """`CompressedTensorsW8A8Fp8MoEMethod`."""
+    check_card(layer.capability)
     pair = (weights.strategy, activations.strategy)
     by_channel = pair == ("channel", "token")
     if pair != ("tensor", "tensor") and not by_channel and weights.strategy != "block":

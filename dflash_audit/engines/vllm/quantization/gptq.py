@@ -34,6 +34,7 @@ class Gptq:
     head_quantized: Any
     dynamic: Mapping[str, Any]
     modules: tuple[str, ...]
+    capability: int
 
     @property
     def left_dense(self) -> tuple[str, ...]:
@@ -49,6 +50,7 @@ class Gptq:
         rule = self._rule(layer.prefix)
         if rule is False or not self._quantized(layer.prefix):
             return dense_linear(layer)
+        packed.check_card(self.capability)
         bits, group_size, sym = self.bits, self.group_size, self.sym
         if isinstance(rule, Mapping):
             bits = rule["bits"] if isinstance(rule.get("bits"), int) else bits
@@ -58,6 +60,7 @@ class Gptq:
         return packed.gptq(layer, packed.whole(bits, "bits"), packed.whole(group_size, "group_size"))
 
     def experts(self, layer: Experts) -> Scheme:
+        packed.check_card(self.capability)
         rule = self._rule(layer.prefix)
         if isinstance(rule, Mapping):
             raise NotModelled("rules of GPTQ for a mixture of experts are not modelled for vLLM")
@@ -106,7 +109,7 @@ def read(config: Mapping[str, Any], surroundings: Surroundings) -> QuantConfig:
     modules = optional(config, "modules_in_block_to_quantize", default=None)
     found = tuple(_flat(modules)) if modules else quantized_modules(surroundings.tensors)
     head = optional(config, "lm_head", default=False)
-    return Gptq(bits, group_size, bool(sym), head, dynamic, found)
+    return Gptq(bits, group_size, bool(sym), head, dynamic, found, surroundings.capability)
 
 
 def _check_type(bits: Any, sym: Any) -> None:

@@ -47,6 +47,7 @@ class Inc:
     backend: str
     blocks: tuple[str, ...]
     extra: Mapping[str, Any]
+    capability: int
 
     @property
     def left_dense(self) -> tuple[str, ...]:
@@ -91,6 +92,7 @@ class Inc:
             )
         on_marlin = self.backend == "auto" or "marlin" in self.backend
         marlin = on_marlin and choice.group_size in packed.MARLIN_GROUPS
+        marlin = marlin and self.capability >= packed.MARLIN_CARD
         if "gptq" in self.packing_format or "gptq" in self.backend:
             if not marlin or choice.bits not in (4, 8) or choice.sym is not True:
                 raise Refused(
@@ -133,7 +135,6 @@ class Inc:
 
 def read(config: Mapping[str, Any], surroundings: Surroundings) -> QuantConfig:
     """`INCConfig.from_config`."""
-    del surroundings
     data_type = optional(config, "data_type", default="int")
     bits = required(config, "bits")
     group_size = required(config, "group_size")
@@ -156,7 +157,7 @@ def read(config: Mapping[str, Any], surroundings: Surroundings) -> QuantConfig:
     if not all(isinstance(block, str) for block in blocks):
         raise Refused(f"block_name_to_quantize must hold names, got {blocks!r}")
     whole = Choice(bits, _group_size(group_size), optional(config, "sym", default=True))
-    return Inc(whole, packing, backend, tuple(blocks), extra)
+    return Inc(whole, packing, backend, tuple(blocks), extra, surroundings.capability)
 
 
 def _group_size(value: Any) -> int:

@@ -12,6 +12,9 @@ from dflash_audit.tree import Kind, Linear, Parameter, Placement, Scheme
 
 GPTQ_EXPERTS: Final = "AutoGPTQMoEMethod"
 
+MARLIN_CARD: Final = 75
+"""The least card on which Marlin takes anything (`query_marlin_supported_quant_types`)."""
+
 MARLIN_GROUPS: Final = (-1, 32, 64, 128)
 MARLIN_HIDDEN: Final = 128
 MARLIN_TILE: Final = 64
@@ -23,6 +26,12 @@ def whole(value: Any, field: str) -> int:
     if not isinstance(value, int):
         raise Refused(f"{field} must be an integer, got {value!r}")
     return int(value)
+
+
+def check_card(capability: int) -> None:
+    """Refuse a card that Marlin has no kernel for."""
+    if capability < MARLIN_CARD:
+        raise Refused(f"Marlin needs compute capability {MARLIN_CARD / 10}, the card has {capability / 10}")
 
 
 def group_of(layer: Linear, group_size: int) -> int:
