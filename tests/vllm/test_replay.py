@@ -187,7 +187,7 @@ def test_a_block_of_more_tokens_than_a_step_has_is_refused(tokens: int, tmp_path
     config = json.loads((CASES / "dense-dflash1" / "config.json").read_text())["dflash_config"]
     changes = {"dflash_config": {**config, "block_size": tokens}, "block_size": tokens}
     refusal = replayed(changed("dense-dflash1", tmp_path / "draft", changes)).refusal
-    assert refusal is not None and (refusal.stage, refusal.reason[:21]) == ("build", "block_size is more th")
+    assert refusal is not None and (refusal.stage, refusal.reason[:21]) == ("config", "block_size is more th")
 
 
 def test_what_is_beyond_the_replay_is_skipped(tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ def test_a_target_of_a_million_layers_has_no_stand_in(layers: int, tmp_path: Pat
 
 @with_stand_in
 def test_a_class_that_takes_its_own_target_is_skipped(tmp_path: Path) -> None:
-    entry, findings = live(draft(tmp_path / "draft", architectures=["Gemma4DSparkModel"]))
+    entry, findings = live(draft(tmp_path / "draft", architectures=["K3DSparkModel"]))
     assert (entry["verdict"], findings) == ("skipped", [])
 
 

@@ -48,6 +48,12 @@ DSPARK: Final = frozenset(
 SERVED_AS_DSPARK: Final = DSPARK | {"DSparkDraftModel", "DSparkV41DraftModel", "LingDSparkModel"}
 """Architectures for which a server is given the method dspark; every other is given dflash."""
 
+MUSE: Final = "muse_glimmer_assistant"
+"""The one model type of a draft whose class vLLM finds without `architectures`.
+
+Source: vLLM 0.33.0 `transformers_utils/config.py`, which takes transformers' `MODEL_MAPPING_NAMES` there.
+"""
+
 MUSE_VOCABULARY: Final = 202048
 """The vocabulary of a Muse Glimmer draft whose config names none."""
 
@@ -58,8 +64,10 @@ def method(architectures: list[str]) -> str:
 
 
 def names(config: Mapping[str, Any]) -> list[str]:
-    """The names in `architectures`; refused where there are none."""
+    """The names in `architectures`; refused where there are none, but for a model type that says it."""
     named = config.get("architectures")
+    if not named and config.get("model_type") == MUSE:
+        return ["MuseGlimmerAssistantModel"]
     if not isinstance(named, list) or not named or not all(isinstance(name, str) for name in named):
         raise Refused(f"architectures is not a list of names: {named!r}")
     return named
@@ -67,7 +75,7 @@ def names(config: Mapping[str, Any]) -> list[str]:
 
 def completed(config: dict[str, Any]) -> dict[str, Any]:
     """The config with what vLLM adds to a Muse Glimmer draft's, which leaves its target's to it."""
-    if config.get("model_type") != "muse_glimmer_assistant":
+    if config.get("model_type") != MUSE:
         return config
     given = config.get("dflash_config") or {}
     if not isinstance(given, Mapping):

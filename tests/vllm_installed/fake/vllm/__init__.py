@@ -175,8 +175,8 @@ class EngineArgs:
 
 
 def resolve_model_cls(architectures: list[str]) -> type[Module]:
-    if architectures == ["Gemma4DSparkModel"]:
-        return type("Gemma4DSparkForCausalLM", (Module,), {})
+    if architectures == ["K3DSparkModel"]:
+        return type("K3DSparkForCausalLM", (Module,), {})
     if architectures != ["DFlashDraftModel"]:
         raise ValueError(f"Model architectures {architectures} are not supported for now.")
     return DFlashQwen3ForCausalLM
@@ -266,4 +266,8 @@ offer(
 )
 offer("model_executor.model_loader.weight_utils", default_weight_loader=default_weight_loader)
 offer("model_executor.models")
-offer("model_executor.models.utils", AutoWeightsLoader=AutoWeightsLoader)
+offer(
+    "model_executor.models.utils",
+    AutoWeightsLoader=AutoWeightsLoader,
+    get_draft_quant_config=get_draft_quant_config,
+)
