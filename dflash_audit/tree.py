@@ -150,7 +150,7 @@ class Modules(dict[str, Module]):
     def owners(self) -> Mapping[str, Module]:
         """Every name that a module goes by on disk, without a leading `model.` -> the module."""
         names = {name for module in self for name in (module, *_shards_of(module))}
-        plain = names | {name.removeprefix("model.") for name in names}
+        plain = {name.removeprefix("model.") for name in names}
         found = ((name, self._meant(name)) for name in plain if name)
         return {name: module for name, module in found if module is not None}
 

@@ -27,7 +27,7 @@ from dflash_audit.refusal import Refused
 from dflash_audit.tree import Linear, Scheme
 
 ANY_BLOCK: Final = 89
-"""From this compute capability on (times ten) a kernel takes blocks of any size; below it Marlin, of one."""
+"""From this compute capability on (times ten) a kernel takes blocks of sides above 1; below it Marlin, of one."""
 
 MARLIN_BLOCK: Final = (128, 128)
 
@@ -74,7 +74,7 @@ class Fp8:
         if self.block is not None:
             block = _refined(layer, self.block)
             check_whole_blocks(layer, block)
-            if layer.capability < ANY_BLOCK and block != MARLIN_BLOCK:
+            if 1 in block or (layer.capability < ANY_BLOCK and block != MARLIN_BLOCK):
                 raise Refused(f"no kernel here takes FP8 experts in blocks of {block[0]} by {block[1]}")
             return scheme(name, weights, scales_of_blocks("weight_scale_inv", layer, block))
         scales = tensor_scales("weight_scale", layer)
