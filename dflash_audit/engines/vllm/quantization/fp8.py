@@ -27,7 +27,7 @@ from dflash_audit.refusal import Refused
 from dflash_audit.tree import Linear, Scheme
 
 ANY_BLOCK: Final = 89
-"""From this compute capability on (times ten) a kernel takes blocks of sides above 1; below it Marlin does."""
+"""From this compute capability on (times ten) a kernel takes blocks of more than a row; before, Marlin."""
 
 MARLIN_BLOCK: Final = (128, 128)
 
