@@ -10,7 +10,14 @@ from typing import Any, Final
 
 from dflash_audit.hf_config import rope
 from dflash_audit.hf_config.config_object import ConfigObject
-from dflash_audit.hf_config.layer_types import FULL, SLIDING, mlp_dense_then_sparse, schedule, uniform
+from dflash_audit.hf_config.layer_types import (
+    FULL,
+    HEADS_BY_LAYER,
+    SLIDING,
+    mlp_dense_then_sparse,
+    schedule,
+    uniform,
+)
 from dflash_audit.hf_config.replay import as_table
 from dflash_audit.hf_config.steps import (
     Behaviour,
@@ -28,7 +35,7 @@ from dflash_audit.hf_config.steps import (
     set_aside,
     window_behind_switch,
 )
-from dflash_audit.refusal import Refused
+from dflash_audit.refusal import NotModelled, Refused
 
 
 def _past_max_window(config: ConfigObject, layer: int) -> bool:
@@ -131,6 +138,8 @@ def _heads_in_every_layer(config: ConfigObject) -> list[Any]:
 
 _LAGUNA_FULL: Final = {"rope_theta": 500000.0, "partial_rotary_factor": 0.5}
 _LAGUNA_SLIDING: Final = {"rope_theta": 10000.0, "partial_rotary_factor": 1.0}
+_HEADS: Final = ("head_dim", "num_key_value_heads")
+_BY_LAYER: Final = frozenset(_HEADS)
 _GEMMA4_FULL: Final = {
     "rope_type": "proportional",
     "rope_theta": 1_000_000.0,
@@ -167,14 +176,37 @@ def _gemma4_layers(config: ConfigObject) -> None:
 
 
 def _gemma4_heads(config: ConfigObject) -> None:
-    """The width and the number of the heads of full layers, which the object has layer by layer."""
+    """The width and the number of key heads of each layer, which the object has in a config of its own.
+
+    Full layers have others, unless `per_layer_config` says it of each, as a config does that the class wrote.
+    """
+    width = config.extra.pop("global_head_dim", 512)
     number = config.extra.pop("num_global_key_value_heads", None)
-    if number is None or not config.need("attention_k_eq_v"):
-        number = config.need("num_key_value_heads")
-    config.extra |= {
-        "global_head_dim": config.extra.pop("global_head_dim", 512),
-        "num_global_key_value_heads": number,
-    }
+    own = {"head_dim": width}
+    if number is not None and config.need("attention_k_eq_v"):
+        own["num_key_value_heads"] = number
+    types = config.need("layer_types")
+    said = {str(layer): own for layer, kind in enumerate(types) if kind == FULL}
+    given = config.extra.pop("per_layer_config", said)
+    layers = given if isinstance(given, dict) else {"": given}
+    if not all(isinstance(each, dict) and each.keys() <= _BY_LAYER for each in layers.values()):
+        raise NotModelled(
+            "per_layer_config: a config that differs from layer to layer in more than its heads"
+        )
+    if not {str(layer) for layer in layers} <= {str(layer) for layer in range(len(types))}:
+        raise Refused(f"per_layer_config is of layers {', '.join(map(str, layers))}, of {len(types)}")
+    of = {str(layer): each for layer, each in layers.items()}
+    both = (config.need("head_dim"), config.need("num_key_value_heads"))
+    config.extra[HEADS_BY_LAYER] = [
+        tuple(_one_of(of.get(str(layer), {}), *each) for each in zip(_HEADS, both, strict=True))
+        for layer in range(len(types))
+    ]
+
+
+def _one_of(own: Mapping[str, Any], key: str, whole: Any) -> Any:
+    """A layer's value, that of the whole config where it is equal, whatever its type."""
+    value = own.get(key, whole)
+    return whole if value == whole else value
 
 
 def _gemma_activation(config: ConfigObject) -> None:

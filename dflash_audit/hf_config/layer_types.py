@@ -11,7 +11,11 @@ from typing import Any, Final
 from dflash_audit.hf_config.config_object import ConfigObject
 from dflash_audit.refusal import Refused
 
-GEMMA4: Final = "gemma4_text"
+GEMMA4_TYPE: Final = "gemma4_text"
+
+HEADS_BY_LAYER: Final = "heads_by_layer"
+"""The attribute that stands for what a Gemma 4 config has layer by layer: (head_dim, num_key_value_heads)."""
+
 FULL: Final = "full_attention"
 SLIDING: Final = "sliding_attention"
 
@@ -41,15 +45,13 @@ LEGACY: Final[Mapping[Any, str]] = {
 
 
 def heads_vary(attributes: Mapping[str, Any]) -> bool:
-    """Whether the full layers of a Gemma 4 config have other heads than its sliding ones.
+    """Whether a layer of a Gemma 4 config has other heads than the config as a whole.
 
-    Such an object has no width and no number of heads as a whole, whatever its layers are: what asks for
-    one raises.
+    Such an object has no width and no number of heads as a whole, even where all its layers are alike:
+    what asks for one raises.
     """
-    if attributes.get("model_type") != GEMMA4 or FULL not in (attributes.get("layer_types") or ()):
-        return False
-    pairs = (("head_dim", "global_head_dim"), ("num_key_value_heads", "num_global_key_value_heads"))
-    return any(attributes[own] != attributes[of_full] for own, of_full in pairs)
+    whole = (attributes.get("head_dim"), attributes.get("num_key_value_heads"))
+    return any(own != whole for own in attributes.get(HEADS_BY_LAYER, ()))
 
 
 def remap(config: ConfigObject) -> None:

@@ -13,7 +13,7 @@ from dflash_audit.hf_config.behaviours import TRANSFORMERS_CLASSES
 from dflash_audit.hf_config.classes import ClassFacts, base_class, transformers_class
 from dflash_audit.hf_config.config_object import Attributes, ConfigObject
 from dflash_audit.hf_config.field_types import Kind
-from dflash_audit.hf_config.layer_types import GEMMA4, heads_vary
+from dflash_audit.hf_config.layer_types import GEMMA4_TYPE, heads_vary
 from dflash_audit.hf_config.making import make, make_base
 from dflash_audit.hf_config.model_types import ONLY_IN_TRANSFORMERS, READ_BY_SGLANG
 from dflash_audit.hf_config.own_classes import OWN_CLASSES
@@ -77,7 +77,7 @@ def as_engine_sees(config: Mapping[str, Any], older: bool = False) -> dict[str, 
         raise NotModelled(f"model type {model_type!r}: its config class is not replayed")
     if model_type in READ_BY_SGLANG and model_type not in OWN_CLASSES:
         raise NotModelled(f"model type {model_type!r}: SGLang's own config class is not replayed")
-    if older and model_type == GEMMA4:
+    if older and model_type == GEMMA4_TYPE:
         raise NotModelled(f"model type {model_type!r}: its older config class is not replayed")
     attributes = _finished(_by_auto_config(model_type, copy.deepcopy(given), older))
     if heads_vary(attributes):

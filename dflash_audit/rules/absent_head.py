@@ -26,6 +26,7 @@ from collections.abc import Iterator
 
 from dflash_audit.diagnosis.vllm_draft import is_vllm
 from dflash_audit.engine_run import EngineRun
+from dflash_audit.engines.vllm.architectures import LOADED_AS_DSPARK
 from dflash_audit.finding import Finding
 from dflash_audit.loadplan import ONCE_A_SHARD
 from dflash_audit.sources.checkpoint import Checkpoint
@@ -34,7 +35,7 @@ KEY = "has_own_lm_head"
 
 
 def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
-    """One finding for a DFlash draft that loads; a DSpark draft's head is lent by what came.
+    """One finding for a draft that loads; the head of a DSpark or XPress draft is lent by what came.
 
     Source: vLLM 0.33.0 `v1/worker/gpu/spec_decode/dflash/utils.py`, `load_dflash_model`.
     """
@@ -42,7 +43,7 @@ def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
     config, plan = run.config, run.plan
     if not is_vllm(run.engine) or config is None or plan is None or run.refusal is not None:
         return
-    by_key = config.get(KEY) and "DSpark" not in (run.model_class or "")
+    by_key = config.get(KEY) and run.model_class not in LOADED_AS_DSPARK
     if not by_key:
         return
     filled = plan.filled()

@@ -31,10 +31,10 @@ from dflash_audit.diagnosis.vllm_draft import is_vllm
 from dflash_audit.diagnosis.vllm_mask_token import named_mask
 from dflash_audit.dtypes import DENSE_FLOATS
 from dflash_audit.engine_run import EngineRun
-from dflash_audit.engines.vllm.architectures import GEMMA4, LAGUNA
+from dflash_audit.engines.vllm.architectures import GEMMA4, LAGUNA, XPRESS
 from dflash_audit.finding import Finding
 from dflash_audit.sources.checkpoint import Checkpoint
-from dflash_audit.tree import Parameter
+from dflash_audit.tree import Module, Parameter
 
 CONTEXT: Final[Mapping[str, str]] = {LAGUNA: "qkv_proj", GEMMA4: "k_proj"}
 """Class -> the layer of whose `weight` it makes one for the context of all layers.
@@ -42,8 +42,6 @@ CONTEXT: Final[Mapping[str, str]] = {LAGUNA: "qkv_proj", GEMMA4: "k_proj"}
 Source: vLLM 0.33.0 `model_executor/models/laguna_dflash.py` and `gemma4_dspark.py`,
 `_build_context_kv_buffers` and `_project_context_kv`; the other classes call the layer itself.
 """
-
-XPRESS: Final = "Qwen3XPressForCausalLM"
 
 
 def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
@@ -90,6 +88,15 @@ def _context(run: EngineRun) -> Iterator[Finding]:
             f"Leave {layer} out of the recipe and quantize again, with {layer} in the list of layers to leave"
             " dense.",
         )
+    split = [module.name for module in found if run.model_class == GEMMA4 and _splits_heads(module, modules)]
+    if split:
+        yield _finding(
+            run,
+            split[0],
+            f"{split[0]} has a part of a head on each rank, for this class shares its key heads out over the"
+            " ranks and repeats none",
+            "Serve on a number of ranks (--tp) by which the key heads of every layer can be divided.",
+        )
     if run.model_class == GEMMA4 and any(name.endswith(".self_attn.v_proj") for name in modules):
         yield _finding(
             run,
@@ -97,6 +104,13 @@ def _context(run: EngineRun) -> Iterator[Finding]:
             "a layer has values of its own, and this class takes the context's from its keys, in every layer",
             "Serve a draft whose layers are all of full_attention with attention_k_eq_v.",
         )
+
+
+def _splits_heads(keys: Module, modules: Mapping[str, Module]) -> bool:
+    """Whether a rank's rows of a key layer are no whole heads; the norm behind it is as wide as one."""
+    norm = modules.get(keys.name.replace("k_proj", "k_norm"))
+    width = norm.parameters[0].shape[0] if norm is not None and norm.parameters else 0
+    return bool(keys.linear and width and keys.linear.output_size_per_partition % width)
 
 
 def _dense(weight: Parameter | None) -> bool:

@@ -30,12 +30,8 @@ AFTER_THE_LOAD = frozenset(
 )
 """Rules that err on what shows only after the load, where a record ends."""
 
-OVER_RANKS = frozenset(("resized-parameter", "unfilled-parameter"))
-"""Rules that err on what shows only over all ranks, where a record knows one.
-
-A parameter of which a part stays free is told as unfilled: on several ranks a record does not tell how much
-of a tensor came. Those that nothing fills are compared by themselves.
-"""
+OVER_RANKS = frozenset(("resized-parameter",))
+"""Rules that err on what shows only over all ranks, where a record knows one."""
 
 BESIDE_A_TARGET = frozenset(
     ("mask-token", "target-class", "target-head", "target-hidden-size", "target-layers", "target-vocabulary")

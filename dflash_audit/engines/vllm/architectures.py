@@ -9,22 +9,35 @@ from typing import Any, Final
 
 from dflash_audit.refusal import NotModelled, Refused
 
-GEMMA4: Final = "Gemma4DSparkForCausalLM"
+PLAIN: Final = "DFlashQwen3ForCausalLM"
+DFLASH2: Final = "DFlash2Qwen3ForCausalLM"
+BEAM: Final = "DFlash2BeamForCausalLM"
 LAGUNA: Final = "DFlashLagunaForCausalLM"
 LILICORR: Final = "LiLiCorrForCausalLM"
+XPRESS: Final = "Qwen3XPressForCausalLM"
+DSPARK_OF_QWEN3: Final = "Qwen3DSparkForCausalLM"
+GEMMA4: Final = "Gemma4DSparkForCausalLM"
+"""The engine's classes of drafts, of which more than one file tells."""
+
+LOADED_AS_DSPARK: Final = frozenset((DSPARK_OF_QWEN3, GEMMA4, XPRESS))
+"""Classes that take the target's head unless the model itself says that one of its own came.
+
+Source: vLLM 0.33.0 `v1/worker/gpu/spec_decode/dspark/utils.py`, `load_dspark_model`; the others also go by
+`has_own_lm_head` in the config (`dflash/utils.py`, `load_dflash_model`).
+"""
 
 CLASSES: Final[Mapping[str, str]] = {
-    "DFlashDraftModel": "DFlashQwen3ForCausalLM",
-    "MuseGlimmerAssistantModel": "DFlashQwen3ForCausalLM",
-    "DFlashMuseGlimmerAssistantModel": "DFlashQwen3ForCausalLM",
-    "DFlash2DraftModel": "DFlash2Qwen3ForCausalLM",
-    "DFlash2BeamDraftModel": "DFlash2BeamForCausalLM",
+    "DFlashDraftModel": PLAIN,
+    "MuseGlimmerAssistantModel": PLAIN,
+    "DFlashMuseGlimmerAssistantModel": PLAIN,
+    "DFlash2DraftModel": DFLASH2,
+    "DFlash2BeamDraftModel": BEAM,
     "LiLiCorrDraftModel": LILICORR,
     "DFlashLagunaForCausalLM": LAGUNA,
-    "Qwen3XPressModel": "Qwen3XPressForCausalLM",
-    "DFlashQwen3XPressModel": "Qwen3XPressForCausalLM",
-    "Qwen3DSparkModel": "Qwen3DSparkForCausalLM",
-    "Qwen3OmniDSparkModel": "Qwen3DSparkForCausalLM",
+    "Qwen3XPressModel": XPRESS,
+    "DFlashQwen3XPressModel": XPRESS,
+    "Qwen3DSparkModel": DSPARK_OF_QWEN3,
+    "Qwen3OmniDSparkModel": DSPARK_OF_QWEN3,
     "Gemma4DSparkModel": GEMMA4,
 }
 """Architecture -> class, of the drafts that the audit replays."""

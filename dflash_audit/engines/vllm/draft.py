@@ -7,16 +7,16 @@ Source: vLLM 0.33.0 `model_executor/models/qwen3_dflash.py`, `qwen3_dflash2.py`,
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
+from dflash_audit.engines.vllm import architectures
 from dflash_audit.engines.vllm.assembly import MODEL_DTYPE, Assembly
 from dflash_audit.engines.vllm.fields import Config, integer, needed, nested, real, size, truthy
 from dflash_audit.engines.vllm.quantization.config import QuantConfig
 from dflash_audit.engines.vllm.rope import check_rope
 from dflash_audit.engines.vllm.taps import taps
 from dflash_audit.engines.vllm.target import TargetFacts
+from dflash_audit.hf_config.layer_types import SLIDING
 from dflash_audit.refusal import Refused
 from dflash_audit.tree import Kind, Parameter, Placement, Tree, layers_to_build
-
-SLIDING: Final = "sliding_attention"
 
 Head = Callable[[Assembly, "Draft"], None]
 
@@ -44,7 +44,7 @@ class Draft(NamedTuple):
     def draft_vocab_size(self) -> int:
         """`draft_vocab_size`, the whole vocabulary where the config has none."""
         key = "vocab_size" if self.config.get("draft_vocab_size") is None else "draft_vocab_size"
-        return integer(self.config, key)
+        return size(self.config, key)
 
 
 class Shape(NamedTuple):
@@ -135,7 +135,7 @@ def _fc_inputs(draft: Draft, beam: bool) -> int:
         return draft.hidden_size * len(ids)
     asked = taps(draft.config)
     features = len(asked.counted) if asked else draft.num_layers
-    return integer(draft.config, width_key(draft.config)) * features
+    return size(draft.config, width_key(draft.config)) * features
 
 
 def width_key(config: Config) -> str:
@@ -148,13 +148,13 @@ def _layer(assembly: Assembly, draft: Draft, shape: Shape, layer: int) -> None:
     name, prefix = f"model.layers.{layer}", f"model.layers.{layer + draft.target.layers}"
     assembly.container(name, shape.layer)
     _attention(assembly, draft, shape, layer, f"{name}.self_attn", f"{prefix}.self_attn")
-    size = integer(config, "intermediate_size")
+    inner = integer(config, "intermediate_size")
     quantized = not shape.beam
     assembly.container(f"{name}.mlp", shape.mlp)
     assembly.merged_column(
-        f"{name}.mlp.gate_up_proj", hidden, (size, size), f"{prefix}.mlp.gate_up_proj", quantized
+        f"{name}.mlp.gate_up_proj", hidden, (inner, inner), f"{prefix}.mlp.gate_up_proj", quantized
     )
-    assembly.row(f"{name}.mlp.down_proj", size, hidden, f"{prefix}.mlp.down_proj", quantized=quantized)
+    assembly.row(f"{name}.mlp.down_proj", inner, hidden, f"{prefix}.mlp.down_proj", quantized=quantized)
     if not shape.beam and needed(config, "hidden_act") != "silu":
         raise Refused(f"unsupported activation: {config['hidden_act']}, only silu is supported")
     assembly.norm(f"{name}.input_layernorm", hidden)
@@ -167,7 +167,7 @@ def _layer(assembly: Assembly, draft: Draft, shape: Shape, layer: int) -> None:
 def _attention(assembly: Assembly, draft: Draft, shape: Shape, layer: int, name: str, prefix: str) -> None:
     config, hidden, quantized = draft.config, draft.hidden_size, not shape.beam
     heads, kv_heads = integer(config, "num_attention_heads"), integer(config, "num_key_value_heads")
-    head_dim = integer(config, "head_dim") if config.get("head_dim") else _head_dim(config, hidden, heads)
+    head_dim = integer(config, "head_dim") if config.get("head_dim") else _head_dim(hidden, heads)
     _check_heads(heads, kv_heads, assembly.tp)
     if shape.beam:
         _check_beam(config, layer)
@@ -188,8 +188,7 @@ def _attention(assembly: Assembly, draft: Draft, shape: Shape, layer: int, name:
     assembly.norm(f"{name}.k_norm", head_dim)
 
 
-def _head_dim(config: Config, hidden: int, heads: int) -> int:
-    del config
+def _head_dim(hidden: int, heads: int) -> int:
     if heads == 0:
         raise Refused("num_attention_heads must not be zero")
     return hidden // heads
@@ -264,8 +263,8 @@ def _markov(assembly: Assembly, draft: Draft) -> None:
 def markov_head(assembly: Assembly, draft: Draft, quantized: bool) -> None:
     """The two heads of a DSpark draft: `DSparkMarkovHead`, and `DSparkConfidenceHead` where there is one."""
     config, at = draft.config, "model.markov_head"
-    rank, tokens = integer(config, "markov_rank"), integer(config, "vocab_size")
-    own = integer(config, "draft_vocab_size") if config.get("draft_vocab_size") else tokens
+    rank, tokens = size(config, "markov_rank"), integer(config, "vocab_size")
+    own = size(config, "draft_vocab_size") if config.get("draft_vocab_size") else tokens
     assembly.container(at, "DSparkMarkovHead")
     first = Parameter("weight", (tokens, rank), MODEL_DTYPE)
     assembly.container(f"{at}.markov_w1", "Embedding", first)
@@ -336,8 +335,8 @@ def _beam(assembly: Assembly, draft: Draft) -> None:
 
 
 SHAPES: Final[dict[str, Shape]] = {
-    "DFlashQwen3ForCausalLM": Shape("DFlashQwen3Model", own_head=True),
-    "DFlash2Qwen3ForCausalLM": Shape(
+    architectures.PLAIN: Shape("DFlashQwen3Model", own_head=True),
+    architectures.DFLASH2: Shape(
         "DFlash2Qwen3Model",
         layer="DFlash2Qwen3DecoderLayer",
         convolutions=_always,
@@ -345,7 +344,7 @@ SHAPES: Final[dict[str, Shape]] = {
         own_head=True,
         check=_check_reading,
     ),
-    "DFlash2BeamForCausalLM": Shape(
+    architectures.BEAM: Shape(
         "DFlash2BeamModel",
         layer="DFlash2BeamDecoderLayer",
         attention="DFlash2BeamAttention",
@@ -355,10 +354,10 @@ SHAPES: Final[dict[str, Shape]] = {
         head=_beam,
         check=_check_reading,
     ),
-    "Qwen3DSparkForCausalLM": Shape(
+    architectures.DSPARK_OF_QWEN3: Shape(
         "Qwen3DSparkModel", head=_markov, reduced=lambda own, target: own < target
     ),
-    "Qwen3XPressForCausalLM": Shape(
+    architectures.XPRESS: Shape(
         "Qwen3XPressModel", head=_refiner, reduced=lambda own, target: False, check=_check_xpress
     ),
 }

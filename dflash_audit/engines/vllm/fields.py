@@ -24,7 +24,7 @@ def needed(config: Config, key: str) -> Any:
 
 
 def integer(config: Config, key: str, default: Any = MISSING) -> int:
-    """A value that sizes something: a whole number, `Refused` for anything else."""
+    """What `int()` makes of a value, where the engine calls it; `Refused` where Python raises."""
     value = config.get(key, default)
     if value is MISSING:
         raise Refused(f"the config has no {key}")
@@ -34,9 +34,11 @@ def integer(config: Config, key: str, default: Any = MISSING) -> int:
         raise Refused(f"{key} must be an integer, got {value!r}") from error
 
 
-def size(config: Config, key: str, default: int) -> int:
+def size(config: Config, key: str, default: Any = MISSING) -> int:
     """A value that torch is given for a size as it is: `Refused` for anything but a whole number."""
     value = config.get(key, default)
+    if value is MISSING:
+        raise Refused(f"the config has no {key}")
     if not isinstance(value, int):
         raise Refused(f"{key} must be an integer, got {value!r}")
     return value

@@ -4,7 +4,7 @@ Source: vLLM 0.33.0 `model_executor/models/gemma4_dspark.py`, `gemma4_mtp.py` (l
 `gemma4.py` (`Gemma4MLP`); `layers/activation.py`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from typing import Any, Final
 
 from dflash_audit.copying import incoming
@@ -18,7 +18,7 @@ from dflash_audit.engines.vllm.quantization.fp8 import Fp8
 from dflash_audit.engines.vllm.quantization.gptq import Gptq
 from dflash_audit.engines.vllm.rope import check_rope
 from dflash_audit.engines.vllm.weight_loaders import place
-from dflash_audit.hf_config.layer_types import FULL, SLIDING
+from dflash_audit.hf_config.layer_types import FULL, HEADS_BY_LAYER, SLIDING
 from dflash_audit.loadplan import Fill, LoadPlan, Shard
 from dflash_audit.refusal import NotModelled, Refused
 from dflash_audit.sources.checkpoint import Tensor
@@ -28,6 +28,9 @@ ACTIVATIONS: Final = ("gelu", "gelu_pytorch_tanh", "silu", "swish", "geglu", "sw
 
 STACKED: Final[tuple[tuple[str, Shard], ...]] = (("gate_proj", 0), ("up_proj", 1))
 """The matrices of `gate_up_proj`."""
+
+FILLED_BUFFERS: Final = ("layer_scalar", "normalizer")
+"""Buffers that the loader fills by name as it fills parameters, each one number with a right value."""
 
 LISTS: Final = ("ignore", "ignored_layers", "modules_to_not_convert")
 REPLAYED: Final = (CompressedTensors, Fp8, Gptq)
@@ -63,21 +66,28 @@ def build(draft: Draft, quant: QuantConfig | None, tp: int, capability: int) -> 
 def check_heads(draft: Draft, tp: int) -> None:
     """Refuse heads that cannot be shared out over `tp` ranks, or over the key and value heads of one."""
     config, heads = draft.config, integer(draft.config, "num_attention_heads")
+    if not draft.num_layers:
+        raise Refused("a model must have at least one layer")
     if heads <= 0 or heads % tp:
         raise Refused(f"num_attention_heads {heads} is not divisible by {tp} ranks")
-    for kind in config["layer_types"]:
-        own, own_keys = heads // tp, max(1, _key_heads(config, kind) // tp)
+    for layer in range(draft.num_layers):
+        own, own_keys = heads // tp, max(1, _heads(config, layer)[1] // tp)
         if own % own_keys:
             raise Refused(f"num_heads ({own}) is not divisible by num_kv_heads ({own_keys})")
 
 
-def _key_heads(config: Config, kind: str) -> int:
-    return integer(config, "num_global_key_value_heads" if kind == FULL else "num_key_value_heads")
+def _heads(config: Config, layer: int) -> tuple[int, int]:
+    """The width and the number of the key heads of a layer."""
+    found = config[HEADS_BY_LAYER][layer]
+    if not all(isinstance(number, int) for number in found):
+        raise Refused(f"the heads of layer {layer} are no whole numbers: {found!r}")
+    width, number = found
+    return width, number
 
 
-def _taps(config: Config) -> list[Any]:
+def _taps(config: Config) -> Sized:
     named = config.get("dspark_target_layer_ids") or needed(config, "target_layer_ids")
-    if not isinstance(named, list):
+    if not isinstance(named, list | str | Mapping):
         raise Refused(f"target_layer_ids must be a list of layers, got {named!r}")
     return named
 
@@ -88,7 +98,7 @@ def _layer(assembly: Assembly, draft: Draft, layer: int) -> None:
         name, "Gemma4DSparkDecoderLayer", Parameter("layer_scalar", (1,), MODEL_DTYPE, defaulted=True)
     )
     kind = config["layer_types"][layer]
-    _attention(assembly, config, f"{name}.self_attn", hidden, kind)
+    _attention(assembly, config, f"{name}.self_attn", layer, kind)
     size = integer(config, "intermediate_size")
     assembly.container(f"{name}.mlp", "Gemma4MLP")
     _check_parts(assembly, f"{name}.mlp", hidden, size)
@@ -138,10 +148,9 @@ def _check_parts(assembly: Assembly, name: str, inputs: int, outputs: int) -> No
         raise NotModelled("a list that tells gate_up_proj from its parts is not replayed for Gemma 4 drafts")
 
 
-def _attention(assembly: Assembly, config: Config, name: str, hidden: int, kind: str) -> None:
-    full = kind == FULL
-    head_dim = integer(config, "global_head_dim" if full else "head_dim")
-    kv_heads, heads = _key_heads(config, kind), integer(config, "num_attention_heads")
+def _attention(assembly: Assembly, config: Config, name: str, layer: int, kind: str) -> None:
+    (head_dim, kv_heads), hidden = _heads(config, layer), integer(config, "hidden_size")
+    heads = integer(config, "num_attention_heads")
     bias = truthy(config.get("attention_bias", False))
     assembly.container(name, "Gemma4DSparkAttention")
     assembly.column(f"{name}.q_proj", hidden, heads * head_dim, f"{name}.q_proj", bias)
@@ -150,7 +159,7 @@ def _attention(assembly: Assembly, config: Config, name: str, hidden: int, kind:
     assembly.attention(f"{name}.attn", f"{name}.attn", head_dim)
     assembly.norm(f"{name}.q_norm", head_dim)
     assembly.column(f"{name}.k_proj", hidden, kv_heads * head_dim, f"{name}.k_proj", bias)
-    if not (full and truthy(config.get("attention_k_eq_v", False))):
+    if not (kind == FULL and truthy(config.get("attention_k_eq_v", False))):
         assembly.column(f"{name}.v_proj", hidden, kv_heads * head_dim, f"{name}.v_proj", bias)
     assembly.norm(f"{name}.k_norm", head_dim)
 
@@ -159,13 +168,15 @@ def _rope(config: Config, kind: str) -> Any:
     parameters = needed(config, "rope_parameters")
     if not isinstance(parameters, Mapping):
         raise Refused(f"the rope parameters must be an object, got {parameters!r}")
-    if kind in parameters:
-        return parameters[kind]
-    if kind == SLIDING:
+    own = parameters.get(kind, parameters)
+    if not isinstance(own, Mapping):
+        raise Refused(f"the rope parameters of {kind} must be an object, got {own!r}")
+    if kind not in parameters and kind == SLIDING:
         return {**parameters, "rope_theta": config.get("rope_local_base_freq", LOCAL_BASE)}
-    if parameters.get("rope_theta", config.get("rope_theta")) is None:
-        raise Refused("the rope parameters have no rope_theta")
-    return parameters
+    # What nothing says is put in as null, in parameters that say anything at all.
+    if parameters and own.get("rope_theta", config.get("rope_theta")) is None:
+        raise Refused(f"the rope parameters of {kind} have no rope_theta")
+    return own
 
 
 def load_one(plan: LoadPlan, tensor: Tensor) -> None:

@@ -4,18 +4,17 @@ Source: vLLM 0.33.0 `model_executor/models/laguna_dflash.py` and `laguna.py`.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from dflash_audit.engines.vllm.assembly import MODEL_DTYPE, Assembly
-from dflash_audit.engines.vllm.draft import SLIDING, Draft
-from dflash_audit.engines.vllm.fields import Config, integer, needed, real, truthy
+from dflash_audit.engines.vllm.draft import Draft
+from dflash_audit.engines.vllm.fields import Config, integer, needed, real, size, truthy
 from dflash_audit.engines.vllm.laguna_mlp import is_mixture, mixture, mlp
 from dflash_audit.engines.vllm.quantization.config import QuantConfig
 from dflash_audit.engines.vllm.rope import check_rope
+from dflash_audit.hf_config.layer_types import FULL, SLIDING
 from dflash_audit.refusal import Refused
 from dflash_audit.tree import Kind, Parameter, Placement, Tree
-
-FULL: Final = "full_attention"
 
 
 def build(model_class: str, draft: Draft, quant: QuantConfig | None, tp: int, capability: int) -> Tree:
@@ -23,11 +22,11 @@ def build(model_class: str, draft: Draft, quant: QuantConfig | None, tp: int, ca
     config, assembly = draft.config, Assembly(quant, tp, capability, Tree())
     if config.get("draft_vocab_size") is None:
         raise Refused("a Laguna draft's config requires draft_vocab_size")
-    if integer(config, "draft_vocab_size") != draft.target.vocab_size:
+    if size(config, "draft_vocab_size") != draft.target.vocab_size:
         raise Refused("a Laguna draft shares its target's head: draft_vocab_size must be its vocabulary")
     assembly.container("", model_class)
     _model(assembly, draft)
-    own = integer(config, "draft_vocab_size")
+    own = size(config, "draft_vocab_size")
     assembly.head("lm_head", own, draft.hidden_size, "lm_head", quantized=False, shared=True)
     return assembly.tree
 
@@ -99,7 +98,7 @@ def _attention(assembly: Assembly, draft: Draft, name: str, layer: int, heads: i
     if gating:
         outputs = heads if gating is True or gating == "per-head" else heads * head_dim
         assembly.column(f"{name}.g_proj", hidden, outputs, f"{name}.g_proj")
-    check_rope({"rope_parameters": _rope(config, "sliding_attention" if slides else FULL)}, head_dim)
+    check_rope({"rope_parameters": _rope(config, SLIDING if slides else FULL)}, head_dim)
     cache = f"model.layers.{layer + draft.target.layers}.self_attn.attn"
     assembly.attention(f"{name}.attn", cache, head_dim, sunk)
     assembly.norm(f"{name}.q_norm", head_dim)

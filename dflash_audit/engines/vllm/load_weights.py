@@ -63,8 +63,6 @@ STACKED: Final[tuple[tuple[str, str, Shard], ...]] = (
 )
 """Source: `hf_to_vllm_mapper` of the models."""
 
-BEAM: Final = "DFlash2BeamForCausalLM"
-
 FUSED_CLASSES: Final = ("QKVParallelLinear", "MergedColumnParallelLinear")
 """Modules that take what comes for them themselves, whatever its name."""
 
@@ -125,7 +123,7 @@ def load(drafted: Drafted, tree: Tree, whole: Tree, tensors: tuple[Tensor, ...])
             _load_one(replay, tensor)
         except Refused as refusal:
             replay.plan.refuse(refusal.reason, tensor.name)
-    if drafted.model_class == "LiLiCorrForCausalLM" and not replay.plan.refusals:
+    if drafted.model_class == architectures.LILICORR and not replay.plan.refusals:
         _check_lilicorr(replay, tensors)
     return replay.plan
 
@@ -155,16 +153,16 @@ def _load_one(replay: Load, tensor: Tensor) -> None:
 def _load_plain(replay: Load, tensor: Tensor, name: str) -> None:
     """One tensor under the name that it has once a leading `model.` is gone where the class takes it away."""
     model_class = replay.drafted.model_class
-    if model_class == "LiLiCorrForCausalLM" and name.startswith("lilicorr."):
+    if model_class == architectures.LILICORR and name.startswith("lilicorr."):
         _descend(replay, tensor, f"model.{_cached(replay, name)}", "model.lilicorr", None, above="")
         return
-    if model_class == BEAM:
+    if model_class == architectures.BEAM:
         if not any(part in name for part in ROTARY):
             inner, shard = _stacked(name, replay)
             _descend(replay, tensor, f"model.{inner}", "model", shard, above="model.")
         return
-    refiner = model_class == "Qwen3XPressForCausalLM" and name.startswith("xpress_head.")
-    masks = model_class in ("Qwen3DSparkForCausalLM", "Qwen3XPressForCausalLM")
+    refiner = model_class == architectures.XPRESS and name.startswith("xpress_head.")
+    masks = model_class in (architectures.DSPARK_OF_QWEN3, architectures.XPRESS)
     if "mask_hidden" in name and not masks:
         raise Refused("a DFlash checkpoint should not ship a mask_hidden weight")
     target = _outer(replay, name, refiner)
@@ -182,7 +180,7 @@ def _load_plain(replay: Load, tensor: Tensor, name: str) -> None:
 
 def _outer(replay: Load, name: str, refiner: bool) -> str | None:
     """The name below the whole draft, None for a tensor that is passed over."""
-    if "t2d" in name or (replay.drafted.model_class == "Qwen3XPressForCausalLM" and "d2t" in name):
+    if "t2d" in name or (replay.drafted.model_class == architectures.XPRESS and "d2t" in name):
         return None
     if refiner:
         own = name.removeprefix("xpress_head.")
@@ -198,7 +196,7 @@ def _skipped(replay: Load, name: str) -> bool:
         return True
     if "model.fc" not in modules and "fc." in name:
         return True
-    dspark = replay.drafted.model_class == "Qwen3DSparkForCausalLM"
+    dspark = replay.drafted.model_class == architectures.DSPARK_OF_QWEN3
     if dspark and "confidence_head" in name and "model.confidence_head" not in modules:
         return True
     return replay.drafted.method is not None and name.endswith(".g_idx")
@@ -220,7 +218,7 @@ def _cached(replay: Load, name: str) -> str:
 
 def _stacked(name: str, replay: Load) -> tuple[str, Shard | None]:
     """The name inside the model, and the shard that it stands for."""
-    if replay.drafted.model_class != BEAM:
+    if replay.drafted.model_class != architectures.BEAM:
         for theirs, ours in RENAMED:
             if theirs in name:
                 name = re.sub(rf"(?<![A-Za-z0-9_]){re.escape(theirs)}(?=\.|\*|$)", ours, name)
@@ -324,7 +322,7 @@ def _refuse_xpress(replay: Load, tensors: Iterable[Tensor]) -> Iterator[str]:
         yield "the XPress checkpoint is missing xpress_head.mix.L"
 
 
-REFUSALS: Final = {"Qwen3DSparkForCausalLM": _refuse_dspark, "Qwen3XPressForCausalLM": _refuse_xpress}
+REFUSALS: Final = {architectures.DSPARK_OF_QWEN3: _refuse_dspark, architectures.XPRESS: _refuse_xpress}
 """Class -> why it refuses a checkpoint as a whole."""
 
 

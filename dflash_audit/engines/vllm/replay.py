@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.engines.vllm import architectures, serving, speculators
-from dflash_audit.engines.vllm.architectures import GEMMA4, LAGUNA, LILICORR
+from dflash_audit.engines.vllm.architectures import BEAM, GEMMA4, LAGUNA, LILICORR
 from dflash_audit.engines.vllm.draft import SHAPES, Draft, build
 from dflash_audit.engines.vllm.fields import truthy
 from dflash_audit.engines.vllm.load_weights import Drafted, load
@@ -17,7 +17,7 @@ from dflash_audit.engines.vllm.unserved import no_forward, unknown_class, unserv
 from dflash_audit.engines.vllm.weight_files import loaded_tensors
 from dflash_audit.hf_config import decoder_part
 from dflash_audit.hf_config.config_object import Attributes
-from dflash_audit.hf_config.layer_types import heads_vary
+from dflash_audit.hf_config.layer_types import GEMMA4_TYPE, heads_vary
 from dflash_audit.hf_config.read import as_base_class_sees, as_transformers_sees
 from dflash_audit.hf_config.replay import replayed
 from dflash_audit.refusal import NotModelled, Refusal, Refused, Stage
@@ -141,6 +141,8 @@ def _settled(attributes: dict[str, Any]) -> dict[str, Any]:
     """
     check_context(attributes)
     if attributes.get("sliding_window") == 0:
+        if attributes.get("model_type") == GEMMA4_TYPE:
+            raise Refused("sliding_window is 0, of which vLLM makes null, and a Gemma 4 config takes none")
         attributes["sliding_window"] = None
     return attributes
 
@@ -166,7 +168,7 @@ def _ready(
         surroundings = surroundings_of(draft, model_class, checkpoint, conditions)
         files = checkpoint.json_files
         quant = None
-        if model_class != "DFlash2BeamForCausalLM":
+        if model_class != BEAM:
             quant = read_config(settled, surroundings, files)
         own = quant
         if quant is not None and truthy(config.get("has_own_lm_head", False)):

@@ -6,7 +6,7 @@ Source: vLLM 0.33.0 `model_executor/model_loader/default_loader.py` (`_prepare_w
 
 from typing import Final
 
-from dflash_audit.engines.vllm.architectures import GEMMA4, LILICORR
+from dflash_audit.engines.vllm.architectures import BEAM, GEMMA4, LILICORR
 from dflash_audit.refusal import NotModelled
 from dflash_audit.sources.checkpoint import Checkpoint, Tensor
 from dflash_audit.sources.weight_files import WEIGHTS
@@ -14,7 +14,7 @@ from dflash_audit.sources.weight_files import WEIGHTS
 MISTRALS: Final = "consolidated"
 """How the weight files of Mistral's layout begin: where there is one, no other file is read."""
 
-AS_THEY_COME: Final = ("DFlash2BeamForCausalLM", GEMMA4)
+AS_THEY_COME: Final = (BEAM, GEMMA4)
 """The classes that gather none. Source: `models/beam/nvidia/dflash2.py`, `gemma4_dspark.py`."""
 
 

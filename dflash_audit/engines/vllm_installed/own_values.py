@@ -10,9 +10,10 @@ from typing import Final
 
 from dflash_audit.engines.installed.process import Record
 from dflash_audit.engines.installed.reading import Unfilled
+from dflash_audit.engines.vllm.gemma4 import FILLED_BUFFERS
 
 CACHE: Final = frozenset(f"{each}_{kind}" for each in ("q", "k", "v") for kind in ("scale", "zero_point"))
-OWN: Final = frozenset(("mask_embedding", "draft_id_to_target_id", "layer_scalar", "normalizer"))
+OWN: Final = frozenset(("mask_embedding", "draft_id_to_target_id", *FILLED_BUFFERS))
 TARGETS: Final = ("embed_tokens", "lm_head")
 
 

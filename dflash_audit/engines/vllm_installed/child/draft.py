@@ -22,6 +22,8 @@ from vllm.model_executor.models.utils import get_draft_quant_config
 from dflash_audit.engines.installed.child import built
 from dflash_audit.engines.installed.child.attempt import OtherFamily
 from dflash_audit.engines.installed.child.built import Record, Role
+from dflash_audit.engines.vllm.architectures import GEMMA4
+from dflash_audit.engines.vllm.gemma4 import FILLED_BUFFERS
 from dflash_audit.engines.vllm_installed.child.stages import cause, stage_of
 from dflash_audit.engines.vllm_installed.child.target import target_folder
 
@@ -36,11 +38,6 @@ BESIDE_ITS_TARGET: Final = frozenset(
 
 Source: vLLM 0.33.0 `model_executor/models/registry.py`.
 """
-
-
-GEMMA4: Final = "Gemma4DSparkForCausalLM"
-FILLED_BUFFERS: Final = ("layer_scalar", "normalizer")
-"""Source: vLLM 0.33.0 `model_executor/models/gemma4_dspark.py`, `load_weights`."""
 
 
 @dataclass
