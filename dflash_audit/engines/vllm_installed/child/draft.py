@@ -40,6 +40,10 @@ Source: vLLM 0.33.0 `model_executor/models/registry.py`.
 """
 
 
+EXPERTS: Final = "RoutedExperts"
+"""The class of a mixture's experts, of a module that is slow to import."""
+
+
 @dataclass
 class Draft:
     """One draft of a folder, as `attempt` wants it.
@@ -146,6 +150,8 @@ def _role(module: Any) -> Role:
         return Role(module.prefix, _scheme(module), linear=True)
     if isinstance(module, VocabParallelEmbedding):
         return Role(module.prefix, _scheme(module), tokens=module.org_vocab_size)
+    if type(module).__name__ == EXPERTS:
+        return Role(module.layer_name, built.scheme_of(module))
     return Role(None, built.scheme_of(module) if isinstance(module, AttentionLayerBase) else None)
 
 
