@@ -1,5 +1,6 @@
 """Several tensor parallel sizes in one audit: what holds at all of them is told once."""
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -32,8 +33,12 @@ def merged(sizes: Sequence[AtSize]) -> tuple[Finding, ...]:
     """
     found: dict[Hashable, list[tuple[int, Finding]]] = {}
     for size in sizes:
+        before: Counter[Hashable] = Counter()
         for finding in size.findings:
-            found.setdefault(_same(finding), []).append((size.tp, finding))
+            same = _same(finding)
+            # The second of its kind at one size is the second at another.
+            found.setdefault((same, before[same]), []).append((size.tp, finding))
+            before[same] += 1
     return tuple(_one(of, [size.tp for size in sizes]) for of in found.values())
 
 

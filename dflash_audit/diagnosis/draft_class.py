@@ -37,6 +37,12 @@ class Family(NamedTuple):
 
 FAMILIES: Final = (
     Family(
+        "Gemma 4 DSpark",
+        re.compile(r"layers\.\d+\.(pre|post)_feedforward_layernorm\..*"),
+        (),
+        of_vllm="Gemma4DSparkModel",
+    ),
+    Family(
         "DSpark",
         re.compile(r"(markov_head\.)?markov_w[12]\..*"),
         ("Qwen3DSparkModel", *sorted(DSPARK - {"Qwen3DSparkModel"})),
@@ -59,7 +65,7 @@ FAMILIES: Final = (
     Family("HunyuanVL", re.compile(r"layers\.\d+\.self_attn\.(query|key)_layernorm\..*"), ()),
 )
 """Source: SGLang 0.5.23 `srt/models/dflash.py`, `dspark.py`, `lilicorr.py`;
-vLLM 0.33.0 `model_executor/models/registry.py`, `qwen3_xpress.py`."""
+vLLM 0.33.0 `model_executor/models/registry.py`, `qwen3_xpress.py`, `gemma4_mtp.py`."""
 
 PLAIN: Final = "DFlashDraftModel"
 PLAIN_FAMILY: Final = Family("plain DFlash", re.compile(r"(fc|hidden_norm)\.weight"), (PLAIN,))

@@ -25,6 +25,7 @@ ENGINE_RULES: Final = (
     "wrong-ignore-entry",
     "server-flag",
     "ignored-tensor",
+    "reduced-vocabulary",
 )
 """`find(run)`: they look at one engine's replay."""
 

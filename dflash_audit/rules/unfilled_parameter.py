@@ -40,6 +40,10 @@ from dflash_audit.rules import dropped_tensor
 
 HINT: Final = "Add the tensor in the layout that the engine expects, or change the config to match."
 
+NORM: Final = "RMSNorm"
+"""The module that both engines make of ones. Source: SGLang 0.5.23 `srt/layers/layernorm.py`, vLLM 0.33.0
+`model_executor/layers/layernorm.py`."""
+
 HALF_FILLED: Final = (
     "Export the tensors of the layers that the engine fuses apart (q_proj, k_proj, v_proj, ...)."
 )
@@ -104,15 +108,18 @@ def _finding(
     those = "this parameter" if len(names) == 1 else f"these {len(names)} parameters"
     numbers = sum(plan.slots[name].numel for name in names)
     size = f"{numbers:,} number{'' if numbers == 1 else 's'}{' in all' if parts else ''}"
+    norms = all(plan.slots[name].module.module_class == NORM for name in names)
+    outcome = (
+        "leaves them at one, and the draft was trained with others"
+        if norms
+        else "runs on what was in memory, and accepts no draft token"
+    )
     return Finding(
         rule="unfilled-parameter",
         severity="error",
         engine=run.engine,
         subject=title(names),
-        message=(
-            f"No tensor fills{parts} {those} ({size}):"
-            f" {run.engine} runs on what was in memory, and accepts no draft token."
-        ),
+        message=f"No tensor fills{parts} {those} ({size}): {run.engine} {outcome}.",
         hint=hint,
         subjects=tuple(names),
     )

@@ -23,6 +23,7 @@ AFTER_THE_LOAD = frozenset(
         "nemotron-near-miss",
         "nvfp4-on-marlin",
         "old-card",
+        "reduced-vocabulary",
         "refused-start",
         "tap-count",
         "tap-order",

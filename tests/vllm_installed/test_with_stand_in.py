@@ -114,7 +114,7 @@ def test_every_tensor_that_it_has_no_place_for_is_told(tmp_path: Path) -> None:
     [
         ({"tell": True}, "config", "ValueError: dflash 15"),
         ({"tell": True, "block_size": None}, "config", "ValueError: dflash 7"),
-        ({"tell": True, "architectures": ["Qwen3DSparkModel"]}, "config", "ValueError: dspark 15"),
+        ({"tell": True, "architectures": ["Qwen3DSparkModel"]}, "config", "ValueError: dspark 16"),
         ({"block_size": [16]}, "config", "block_size must be a number, got [16]"),
         ({"block_size": "many"}, "config", "many"),
         ({"architectures": ["Other"]}, "class", "Model architectures ['Other'] are not supported"),

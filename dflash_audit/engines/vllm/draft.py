@@ -228,8 +228,10 @@ def _check_window(config: Config, layer: int) -> None:
         raise Refused(f"layer_types has {len(types)} entries, none for layer {layer}")
     else:
         slides = types[layer] == SLIDING
-    if slides and inner.get("swa_window_size", config.get("sliding_window")) is None:
-        raise Refused("sliding layers want dflash_config.swa_window_size or sliding_window")
+    window = inner.get("swa_window_size", config.get("sliding_window"))
+    if slides and not isinstance(window, int | float):
+        said = "" if window is None else f", a number: {window!r} is none"
+        raise Refused(f"sliding layers want dflash_config.swa_window_size or sliding_window{said}")
 
 
 def _convolution(assembly: Assembly, draft: Draft, name: str, prefix: str, quantized: bool) -> None:

@@ -26,14 +26,24 @@ def method(raw: Mapping[str, Any], named: list[str]) -> str:
 
 
 def tokens(raw: Mapping[str, Any]) -> int:
-    """The tokens that a server is asked to propose: a trained block without its anchor.
+    """The tokens that a server is asked to propose: a trained block, less an anchor that is no prediction.
 
-    Raises `Refused` for a block size that is no number.
+    Source: `v1/worker/gpu/spec_decode/dspark/speculator.py` (`sample_from_anchor`), and the default of
+    `num_speculative_tokens` for DSpark. Raises `Refused` for a block size that is no number.
     """
     block = nested(raw).get("block_size") or raw.get("block_size") or DEFAULT_BLOCK
     if not isinstance(block, int | float | str):
         raise Refused(f"block_size must be a number, got {block!r}")
-    return max(1, int(block) - 1)
+    return max(1, int(block) - (0 if _from_anchor(raw) else 1))
+
+
+def _from_anchor(raw: Mapping[str, Any]) -> bool:
+    """Whether a block's first row is a prediction, as in a DSpark draft that does not say otherwise."""
+    named = raw.get("architectures")
+    names = named if isinstance(named, list) and all(isinstance(name, str) for name in named) else []
+    if method(raw, names) != "dspark":
+        return False
+    return bool(raw.get("sample_from_anchor", not speculators.is_speculators(raw)))
 
 
 def serve_command(method: str, tokens: int, draft: Origin, given: Conditions) -> tuple[str, ...]:
