@@ -31,7 +31,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from dflash_audit.diagnosis.sglang_draft import SELECTORS, Draft, whole
-from dflash_audit.diagnosis.vllm_features import GEMMA4_DRAFT
+from dflash_audit.diagnosis.vllm_draft import GEMMA4_DRAFT
 from dflash_audit.diagnosis.vllm_pair import Pair as VLLMPair
 from dflash_audit.diagnosis.vllm_pair import read_vllm_pair
 from dflash_audit.diagnosis.with_target import Pair, read_pair
@@ -118,12 +118,12 @@ def _in_vllm(pair: VLLMPair, theirs: int, ranks: int) -> Iterator[Finding]:
         outcome = f"ids of the target from {own} on lie beyond {table or 'the embedding that it brings'}"
         yield _finding(draft, "error", KEY, own, theirs, outcome)
     key = KEY if draft.config.get(ANSWERS) in (None, own) else ANSWERS
-    if draft.dspark and answers > theirs and not pair.own_head:
-        outcome = (
-            f"{draft.engine} does not take the target's head then, and runs on what was in memory, for the"
-            " checkpoint brings none"
-        )
-        yield _finding(draft, "error", key, answers, theirs, outcome)
+    if pair.plan is not None and not pair.plan.refusals:
+        if not (pair.borrows_embedding or pair.brings_embedding):
+            yield _finding(draft, "error", KEY, own, theirs, _in_memory(draft, "embedding"))
+        # Where config.json says that a plain draft has a head of its own: absent-head tells of that.
+        if pair.loaded_as_dspark and not (pair.borrows_head or pair.brings_head):
+            yield _finding(draft, "error", key, answers, theirs, _in_memory(draft, "head"))
     if draft.model_class != PLAIN or not pair.borrows_head:
         return
     if answers > padded(theirs):
@@ -132,6 +132,13 @@ def _in_vllm(pair: VLLMPair, theirs: int, ranks: int) -> Iterator[Finding]:
     elif answers < theirs and not pair.maps_answers:
         outcome = f"{draft.engine} drafts no token from {answers} on"
         yield _finding(draft, "note", key, answers, theirs, outcome)
+
+
+def _in_memory(draft: Draft, what: str) -> str:
+    return (
+        f"{draft.engine} does not take the target's {what} then, and runs on what was in memory, for the"
+        " checkpoint brings none"
+    )
 
 
 def _finding(draft: Draft, severity: Severity, key: str, own: int, theirs: int, outcome: str) -> Finding:
