@@ -2,7 +2,7 @@
 
 A DFlash or DSpark draft reads the hidden states of its target, and the target's class in the engine has to
 hand them over. Not all do. In SGLang DFlash asks for another function than DSpark; vLLM asks for the
-interface of its EAGLE-3 drafts.
+interface of its EAGLE-3 drafts, and beside some targets serves no DSpark draft, or only one made for them.
 
 ## Why it matters
 
