@@ -155,7 +155,9 @@ class Pair:
         if self.own_head:
             return False
         if self.loaded_as_dspark:
-            return None in (self.answers, self.target.vocab_size) or self.answers == self.target.vocab_size
+            # A draft_vocab_size of 0 is none here.
+            answers, theirs = self.answers or self.vocabulary, self.target.vocab_size
+            return None in (answers, theirs) or answers == theirs
         return not self.draft.config.get("has_own_lm_head")
 
 
