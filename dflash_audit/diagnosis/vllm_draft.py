@@ -9,7 +9,11 @@ from typing import Final
 
 from dflash_audit.diagnosis.sglang_draft import BEAM, LAGUNA, Draft
 from dflash_audit.engine_run import EngineRun
+from dflash_audit.engines.vllm.architectures import GEMMA4
 from dflash_audit.sources.checkpoint import Checkpoint
+
+GEMMA4_DRAFT: Final = "Gemma4DSparkModel"
+"""A draft that SGLang has no name for."""
 
 AS_SGLANG_NAMES_THEM: Final[Mapping[str, str]] = {
     "DFlash2Qwen3ForCausalLM": "DFlash2DraftModel",
@@ -19,10 +23,14 @@ AS_SGLANG_NAMES_THEM: Final[Mapping[str, str]] = {
     "Qwen3DSparkForCausalLM": "Qwen3DSparkModel",
     "Qwen3XPressForCausalLM": "Qwen3XPressModel",
     "DFlashQwen3ForCausalLM": "DFlashDraftModel",
+    GEMMA4: GEMMA4_DRAFT,
 }
 """Class of vLLM -> the class under which a table of keys knows such a draft."""
 
-LAYERS_OF_THEIR_OWN: Final = frozenset({BEAM, LAGUNA})
+DSPARK: Final = frozenset(("Qwen3DSparkModel", GEMMA4_DRAFT))
+"""The drafts, by those names, that vLLM serves with the method dspark."""
+
+LAYERS_OF_THEIR_OWN: Final = frozenset({BEAM, LAGUNA, GEMMA4_DRAFT})
 """The drafts, as SGLang names them, that vLLM builds of other layers than `DFlashQwen3DecoderLayer`."""
 
 

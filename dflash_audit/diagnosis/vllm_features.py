@@ -13,9 +13,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dflash_audit.diagnosis.sglang_draft import BEAM, LAGUNA, Draft, whole
-from dflash_audit.diagnosis.vllm_draft import is_vllm, read_draft
+from dflash_audit.diagnosis.vllm_draft import GEMMA4_DRAFT, read_draft
 from dflash_audit.engine_run import Conditions, EngineRun
-from dflash_audit.engines.vllm.architectures import GEMMA4
 from dflash_audit.engines.vllm.draft import uses_aux, width_key
 from dflash_audit.engines.vllm.taps import taps
 from dflash_audit.refusal import Refused
@@ -24,10 +23,8 @@ from dflash_audit.sources.checkpoint import Checkpoint
 if TYPE_CHECKING:
     from dflash_audit.diagnosis.vllm_pair import Pair
 
-GEMMA4_DRAFT: Final = "Gemma4DSparkModel"
-
 MOST_PICKED: Final = 3
-"""As many features a target's class picks at most, see `picked`."""
+"""As many features a target's class picks of more than six layers, and never more; see `picked`."""
 
 
 class Features(NamedTuple):
@@ -48,6 +45,8 @@ class Features(NamedTuple):
     width: int | None
     width_key: str
     joined: bool = False
+    built_by: str = "dflash_config.target_layer_ids"
+    """The key whose layers `fc` is built for, in a draft that is not built for those it asks for."""
 
     @property
     def first(self) -> int:
@@ -71,7 +70,7 @@ def read_features(run: EngineRun, checkpoint: Checkpoint) -> Features | None:
 
     None for another engine, for a draft that vLLM does not build, and for ids that are no whole numbers.
     """
-    draft = None if run.tree is None else _of_gemma4(run, checkpoint) or read_draft(run, checkpoint)
+    draft = None if run.tree is None else read_draft(run, checkpoint)
     if draft is None:
         return None
     try:
@@ -87,9 +86,10 @@ def read_features(run: EngineRun, checkpoint: Checkpoint) -> Features | None:
             return None
         key, named, asked = _as_written(draft, found.key), tuple(found.named), tuple(found.counted)
     if draft.model_class == GEMMA4_DRAFT:
-        own = draft.config.get("dspark_target_layer_ids") or draft.config.get("target_layer_ids")
+        by = "dspark_target_layer_ids" if draft.config.get("dspark_target_layer_ids") else "target_layer_ids"
+        own = draft.config.get(by)
         built_for = len(own) if isinstance(own, list) else 0
-        return Features(draft, key, named, asked, built_for, hidden, "hidden_size")
+        return Features(draft, key, named, asked, built_for, hidden, "hidden_size", built_by=by)
     nested = draft.inner.get("target_layer_ids")
     if draft.model_class in (BEAM, LAGUNA) and isinstance(nested, list):
         width = hidden if draft.model_class == BEAM else None
@@ -99,13 +99,6 @@ def read_features(run: EngineRun, checkpoint: Checkpoint) -> Features | None:
     by = width_key(draft.config)
     built_for = layers if asked is None else len(asked)
     return Features(draft, key, named, asked, built_for, whole(draft.config.get(by)), by)
-
-
-def _of_gemma4(run: EngineRun, checkpoint: Checkpoint) -> Draft | None:
-    """A draft that SGLang has no name for, so that no table of keys knows it."""
-    if run.model_class != GEMMA4 or not is_vllm(run.engine) or run.config is None:
-        return None
-    return Draft(run.engine, GEMMA4_DRAFT, checkpoint.config, run.config, checkpoint.tensors)
 
 
 def beside_target(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> "Pair | None":

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from dflash_audit.diagnosis.sglang_draft import BEAM, Draft, whole
-from dflash_audit.diagnosis.vllm_features import GEMMA4_DRAFT, Features, picked, read_features
+from dflash_audit.diagnosis.vllm_draft import DSPARK, GEMMA4_DRAFT
+from dflash_audit.diagnosis.vllm_features import Features, picked, read_features
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.engines import LIVE
 from dflash_audit.engines.vllm import target_classes
@@ -14,12 +15,18 @@ from dflash_audit.sources.checkpoint import Checkpoint
 if TYPE_CHECKING:
     from dflash_audit.target import Target
 
-LOADED_AS_DSPARK: Final = frozenset(("Qwen3DSparkModel", "Qwen3XPressModel", GEMMA4_DRAFT))
+LOADED_AS_DSPARK: Final = DSPARK | {"Qwen3XPressModel"}
 """Drafts that take the target's tables only where the vocabularies allow it.
 
 Source: vLLM 0.33.0 `v1/worker/gpu/spec_decode/dspark/utils.py`, `load_dspark_model`.
 """
 
+KEEP_NONE: Final = frozenset((BEAM, GEMMA4_DRAFT))
+"""Drafts that do not tell vLLM of an embedding or a head of their own, so that the target's take their place.
+
+Source: vLLM 0.33.0 `load_weights` of `model_executor/models/gemma4_dspark.py` and of
+`models/beam/nvidia/dflash2.py`, which call no `process_eagle_weight`.
+"""
 
 _HANDS_NONE: Final = target_classes.WITHOUT_INNER | target_classes.SILENT
 
@@ -37,6 +44,10 @@ class Pair:
     @property
     def draft(self) -> Draft:
         return self.features.draft
+
+    @property
+    def loaded_as_dspark(self) -> bool:
+        return self.draft.model_class in LOADED_AS_DSPARK
 
     @property
     def hidden(self) -> int:
@@ -98,12 +109,22 @@ class Pair:
         return len(handed) * own == self.features.built_for * width
 
     @property
-    def own_embedding(self) -> bool:
+    def brings_embedding(self) -> bool:
         return self._holds("model.embed_tokens.")
 
     @property
-    def own_head(self) -> bool:
+    def brings_head(self) -> bool:
         return self._holds("lm_head.")
+
+    @property
+    def own_embedding(self) -> bool:
+        """Whether it keeps the embedding that it brings, whatever the target has."""
+        return self.brings_embedding and self.draft.model_class not in KEEP_NONE
+
+    @property
+    def own_head(self) -> bool:
+        """Whether it keeps the head that it brings, whatever the target has."""
+        return self.brings_head and self.draft.model_class not in KEEP_NONE
 
     @property
     def maps_answers(self) -> bool:
@@ -111,7 +132,7 @@ class Pair:
         return self._holds("draft_id_to_target_id")
 
     def _holds(self, prefix: str) -> bool:
-        filled = () if self.plan is None or self.draft.model_class == BEAM else self.plan.filled()
+        filled = () if self.plan is None else self.plan.filled()
         return any(name.startswith(prefix) for name in filled)
 
     @property
@@ -123,9 +144,7 @@ class Pair:
         if self.own_embedding:
             return False
         own, theirs = self.vocabulary, self.target.vocab_size
-        return (
-            self.draft.model_class not in LOADED_AS_DSPARK or own is None or theirs is None or own <= theirs
-        )
+        return not self.loaded_as_dspark or own is None or theirs is None or own <= theirs
 
     @property
     def borrows_head(self) -> bool:
@@ -135,8 +154,10 @@ class Pair:
         """
         if self.own_head:
             return False
-        if self.draft.model_class in LOADED_AS_DSPARK:
-            return None in (self.answers, self.target.vocab_size) or self.answers == self.target.vocab_size
+        if self.loaded_as_dspark:
+            # A draft_vocab_size of 0 is none here.
+            answers, theirs = self.answers or self.vocabulary, self.target.vocab_size
+            return None in (answers, theirs) or answers == theirs
         return not self.draft.config.get("has_own_lm_head")
 
 

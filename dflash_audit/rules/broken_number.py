@@ -40,7 +40,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from dflash_audit.diagnosis.sglang_draft import BEAM, SELECTORS, Draft, number, read_draft, whole
-from dflash_audit.diagnosis.vllm_draft import LAYERS_OF_THEIR_OWN, is_vllm
+from dflash_audit.diagnosis.vllm_draft import GEMMA4_DRAFT, LAYERS_OF_THEIR_OWN, is_vllm
 from dflash_audit.diagnosis.vllm_draft import read_draft as read_by_vllm
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding, Severity
@@ -167,7 +167,8 @@ def _window(value: float, draft: Draft) -> Broken | None:
 def _rope_theta(draft: Draft) -> float | None:
     if not is_vllm(draft.engine):
         return draft.rope_base
-    rope = draft.config.get("rope_parameters")
+    # Gemma 4 has a base for each kind of layers.
+    rope = draft.config.get("rope_parameters") if draft.model_class != GEMMA4_DRAFT else None
     return number(rope.get("rope_theta")) if isinstance(rope, Mapping) else None
 
 

@@ -73,13 +73,14 @@ def _in_vllm(features: Features, run: EngineRun, checkpoint: Checkpoint, conditi
     depth = (None if pair is None else pair.depth) or whole(draft.either("num_target_layers"))
     ids = None if depth is None or depth <= 0 else [layer - 1 for layer in picked(depth)]
     handed = ids if pair is None or pair.handed_over is None else pair.handed_over
-    fits = wanted <= MOST_PICKED if handed is None else len(handed) == wanted
+    fits = wanted == MOST_PICKED if handed is None else len(handed) == wanted
     fits = fits or (pair is not None and pair.fits is True)
     told = "the three of the target's class" if ids is None else f"{ids} of the target's {depth}"
     outcome = (
         "A draft that was trained on others reads the wrong features."
         if fits
-        else f"It builds fc for {wanted}, as many as the draft has layers, and does not start."
+        else f"It builds fc for {wanted}, as many as the draft has layers, and does not start"
+        f"{'' if ids is not None else ' beside a target of more than six layers'}."
     )
     return Finding(
         rule="guessed-taps",

@@ -58,7 +58,7 @@ def _in_vllm(features: Features) -> Iterator[Finding]:
     if key is None or named is None or features.joined:
         return
     if len(named) != features.built_for and not features.repeated:
-        built = f"builds fc for the {features.built_for} that dflash_config.target_layer_ids names"
+        built = f"builds fc for the {features.built_for} that {features.built_by} names"
         yield Finding(
             rule="tap-count",
             severity="error",

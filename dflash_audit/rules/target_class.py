@@ -2,7 +2,7 @@
 
 A DFlash or DSpark draft reads the hidden states of its target, and the target's class in the engine has to
 hand them over. Not all do. In SGLang DFlash asks for another function than DSpark; vLLM asks for the
-interface of its EAGLE-3 drafts.
+interface of its EAGLE-3 drafts, and beside some targets serves no DSpark draft, or only one made for them.
 
 ## Why it matters
 
@@ -25,6 +25,7 @@ Serve the pair with an engine, or a version of it, whose class hands them over.
 
 from collections.abc import Iterator
 
+from dflash_audit.diagnosis.vllm_draft import DSPARK as DSPARK_IN_VLLM
 from dflash_audit.diagnosis.vllm_pair import Pair as VLLMPair
 from dflash_audit.diagnosis.vllm_pair import read_vllm_pair
 from dflash_audit.diagnosis.with_target import Pair, captures, read_pair, tables_hold
@@ -49,7 +50,8 @@ def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iter
     served = read_vllm_pair(run, checkpoint, conditions)
     why = None if served is None else _why_not_vllm(served)
     if served is not None and why is not None:
-        yield _finding(run, served.architecture, why)
+        named = next(iter(served.target.architectures), served.target.model_type)
+        yield _finding(run, served.architecture or named, why)
 
 
 def _finding(run: EngineRun, name: str | None, why: str) -> Finding:
@@ -77,8 +79,9 @@ def _why(pair: Pair) -> str:
 
 def _why_not_vllm(pair: VLLMPair) -> str | None:
     name, draft = pair.architecture, pair.draft
-    wanted = vllm_classes.DSPARK_OF_ITS_OWN.get(name or "") if draft.dspark else None
-    if wanted is not None and wanted not in (draft.config.get("architectures") or ()):
+    wanted = vllm_classes.QWEN3_OMNI_DRAFT
+    of_any = draft.model_class in DSPARK_IN_VLLM and wanted not in (draft.config.get("architectures") or ())
+    if of_any and _qwen3_omni(pair):
         return f"beside it a DSpark draft has to be a {wanted}"
     if name in vllm_classes.WITHOUT:
         return "its class has no interface for EAGLE-3, by which a draft is given hidden states"
@@ -86,4 +89,16 @@ def _why_not_vllm(pair: VLLMPair) -> str | None:
         return "its class passes the layers on to a language model that does not take them"
     if name in vllm_classes.SILENT:
         return "its class takes the layers, and hands nothing of them over"
+    if name in vllm_classes.WITHOUT_MODEL and pair.loaded_as_dspark:
+        return (
+            "its language model has no part called model, in which the embedding for such a draft is sought"
+        )
     return None
+
+
+def _qwen3_omni(pair: VLLMPair) -> bool:
+    """Whether vLLM takes the target for a Qwen3-Omni, which it does by its names or its model type."""
+    by_name = vllm_classes.QWEN3_OMNI.intersection(pair.target.architectures)
+    return pair.known and bool(
+        by_name or pair.target.config.get("model_type") == vllm_classes.QWEN3_OMNI_TYPE
+    )

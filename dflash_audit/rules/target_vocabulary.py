@@ -8,8 +8,9 @@ embedding of the draft's own, which vLLM uses where there is one.
 
 An id beyond a table reads what lies behind it, which on a GPU is an assert in the middle of a request. In
 SGLang a DSpark draft's bias has another length than the target's logits, and a Domino draft's vocabulary is
-compared as the server starts. vLLM makes a head of the draft's own length for it, which the checkpoint has to
-fill, and gives a plain draft no more logits than the target's head has.
+compared as the server starts. vLLM gives a draft of DSpark, Gemma 4 or XPress the target's embedding
+only where the draft has no more tokens, and the head only where both have as many; else the checkpoint has to
+bring them. It gives a plain draft no more logits than the target's head has.
 
 ## Example
 
@@ -31,7 +32,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from dflash_audit.diagnosis.sglang_draft import SELECTORS, Draft, whole
-from dflash_audit.diagnosis.vllm_features import GEMMA4_DRAFT
+from dflash_audit.diagnosis.vllm_draft import GEMMA4_DRAFT
 from dflash_audit.diagnosis.vllm_pair import Pair as VLLMPair
 from dflash_audit.diagnosis.vllm_pair import read_vllm_pair
 from dflash_audit.diagnosis.with_target import Pair, read_pair
@@ -111,19 +112,15 @@ def _in_vllm(pair: VLLMPair, theirs: int, ranks: int) -> Iterator[Finding]:
     draft, own, answers = pair.draft, pair.vocabulary, pair.answers
     if own is None or answers is None:
         return
-    table = TABLES_IN_VLLM.get(draft.model_class)
-    # On several ranks an id beyond an embedding is no rank's, and comes out as zeros.
-    embeds = pair.own_embedding and ranks == 1 and padded(own) < theirs
-    if own < theirs and (table or embeds):
-        outcome = f"ids of the target from {own} on lie beyond {table or 'the embedding that it brings'}"
-        yield _finding(draft, "error", KEY, own, theirs, outcome)
     key = KEY if draft.config.get(ANSWERS) in (None, own) else ANSWERS
-    if draft.dspark and answers > theirs and not pair.own_head:
-        outcome = (
-            f"{draft.engine} does not take the target's head then, and runs on what was in memory, for the"
-            " checkpoint brings none"
-        )
-        yield _finding(draft, "error", key, answers, theirs, outcome)
+    beyond, lacking = _beyond(pair, own, theirs, ranks), _lacking(pair)
+    by_answers = ["head"] if key == ANSWERS and "head" in lacking else []
+    by_tokens = [what for what in lacking if what not in by_answers]
+    said = ([beyond] if beyond else []) + ([_in_memory(draft, by_tokens)] if by_tokens else [])
+    if said:
+        yield _finding(draft, "error", KEY, own, theirs, "; ".join(said))
+    if by_answers:
+        yield _finding(draft, "error", ANSWERS, answers, theirs, _in_memory(draft, by_answers))
     if draft.model_class != PLAIN or not pair.borrows_head:
         return
     if answers > padded(theirs):
@@ -132,6 +129,36 @@ def _in_vllm(pair: VLLMPair, theirs: int, ranks: int) -> Iterator[Finding]:
     elif answers < theirs and not pair.maps_answers:
         outcome = f"{draft.engine} drafts no token from {answers} on"
         yield _finding(draft, "note", key, answers, theirs, outcome)
+
+
+def _beyond(pair: VLLMPair, own: int, theirs: int, ranks: int) -> str | None:
+    table = TABLES_IN_VLLM.get(pair.draft.model_class)
+    # On several ranks an id beyond an embedding is no rank's, and comes out as zeros.
+    embeds = pair.own_embedding and ranks == 1 and padded(own) < theirs
+    if own >= theirs or not (table or embeds):
+        return None
+    return f"ids of the target from {own} on lie beyond {table or 'the embedding that it brings'}"
+
+
+def _lacking(pair: VLLMPair) -> list[str]:
+    """What the draft neither takes from the target nor brings.
+
+    Of a draft that vLLM does not load as a DSpark draft absent-head tells the same.
+    """
+    if not pair.loaded_as_dspark or pair.plan is None or pair.plan.refusals:
+        return []
+    there = {
+        "embedding": pair.borrows_embedding or pair.brings_embedding,
+        "head": pair.borrows_head or pair.brings_head,
+    }
+    return [what for what, has in there.items() if not has]
+
+
+def _in_memory(draft: Draft, lacking: list[str]) -> str:
+    return (
+        f"{draft.engine} does not take the target's {' and its '.join(lacking)} then, and runs on what was in"
+        f" memory, for the checkpoint brings {'none' if len(lacking) == 1 else 'neither'}"
+    )
 
 
 def _finding(draft: Draft, severity: Severity, key: str, own: int, theirs: int, outcome: str) -> Finding:

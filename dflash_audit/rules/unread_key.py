@@ -31,6 +31,7 @@ from collections.abc import Iterable, Iterator
 from dflash_audit.diagnosis import unread_keys, unread_keys_0_5_19, vllm_unread_keys
 from dflash_audit.diagnosis.sglang_draft import Draft, read_draft
 from dflash_audit.diagnosis.unread_keys import UnreadKey
+from dflash_audit.diagnosis.vllm_draft import GEMMA4_DRAFT
 from dflash_audit.diagnosis.vllm_draft import read_draft as read_by_vllm
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
@@ -43,7 +44,8 @@ def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
     Public record: sglang#40144 (`sample_from_anchor`).
     """
     draft = read_by_vllm(run, checkpoint)
-    if draft is not None:
+    # The keys of the table are those of drafts of the Qwen 3 kind.
+    if draft is not None and draft.model_class != GEMMA4_DRAFT:
         yield from _unread(draft, vllm_unread_keys.UNREAD)
     draft = read_draft(run, checkpoint)
     if draft is None:

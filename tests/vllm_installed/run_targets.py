@@ -8,6 +8,7 @@ taken.
 import inspect
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -74,8 +75,7 @@ def model(module: str, name: str, outputs: int, depth: int) -> Any:
     embeds = dict.fromkeys(("embed_input_ids", "embed_tokens", "get_input_embeddings"), embed)
     own = {**embeds, "norm": norm, "norm_f": norm, "_active_layers": property(lambda self: self.layers)}
     made: Any = type(name, (found,), {**ATTRIBUTES, "end_layer": depth, **own})
-    held = made.__new__(made)
-    torch.nn.Module.__init__(held)
+    held = _unbuilt(made)
     held.layers = torch.nn.ModuleList(Layer(number, outputs) for number in range(1, depth + 1))
     return held
 
@@ -118,9 +118,37 @@ def _as_it_is(hidden: Any) -> Any:
     return hidden
 
 
-def joined(module: str, name: str, fc: int, received: int) -> list[int]:
+def _class_of(architecture: str) -> Any:
+    from vllm.model_executor.models.registry import ModelRegistry
+
+    return ModelRegistry.models[architecture].load_model_cls()
+
+
+def class_of(architecture: str) -> str:
+    return str(_class_of(architecture).__name__)
+
+
+def language_model(architecture: str, part: str, module: str, name: str) -> Any:
+    """The class of what a target gives as its language model, and whether that one's code has a `model`.
+
+    `part` is marked as it, as the target's class does it while it is built.
+    """
+    inner, held = getattr(import_module(f"vllm.{module}"), name), _unbuilt(_class_of(architecture))
+    held._language_model_names = [part]
+    setattr(held, part, _unbuilt(inner))
+    given = type(held.get_language_model())
+    return [given.__name__, re.search(r"self\.model = ", inspect.getsource(given)) is not None]
+
+
+def _unbuilt(found: Any) -> Any:
+    held = found.__new__(found)
+    torch.nn.Module.__init__(held)
+    return held
+
+
+def joined(architecture: str, fc: int, received: int) -> list[int]:
     """The shape of what a draft's class makes of so many features, of which its `fc` takes another number."""
-    found = getattr(import_module(f"vllm.{module}"), name)
+    found = _class_of(architecture)
     layer = torch.nn.Linear(fc, WIDTH)
     layer.input_size = fc
     inner = SimpleNamespace(
@@ -208,12 +236,14 @@ def embedded(tokens: int, token: int, ranks: int) -> list[float]:
 FUNCTIONS = (
     answered,
     asked_by,
+    class_of,
     embedded,
     handed_over,
     in_the_first_run,
     inner_takes_layers,
     interfaces,
     joined,
+    language_model,
     picked,
     rows,
 )

@@ -13,6 +13,7 @@ import pytest
 from dflash_audit.diagnosis.vllm_features import picked
 from dflash_audit.engines.installed.packages import VLLM
 from dflash_audit.engines.vllm import target_classes
+from dflash_audit.engines.vllm.architectures import CLASSES
 from dflash_audit.engines.vllm.padding import padded
 from dflash_audit.engines.vllm.taps import taps
 
@@ -78,6 +79,16 @@ INNER = {
     "Exaone4_5_ForConditionalGeneration": (f"{MODELS}exaone4", "Exaone4Model"),
     "Qwen4ExpForConditionalGeneration": ("models.qwen4_exp.nvidia.model", "Qwen4ExpModel"),
 }
+
+MUSE_GLIMMER = ("model", f"{MODELS}muse_glimmer", "MuseGlimmerModel")
+
+CHILD = {
+    "MuseGlimmerForCausalLM": MUSE_GLIMMER,
+    "MuseGlimmerForConditionalGeneration": MUSE_GLIMMER,
+    "Qwen3VLForConditionalGeneration": ("language_model", f"{MODELS}qwen3_vl", "Qwen3LLMForCausalLM"),
+    "RadioMBartPrefixForCausalLM": ("decoder", f"{MODELS}nemotron_parse3_5", "MBartDecoderNoPos"),
+}
+"""Architecture -> the part that is its language model, and that one's class. One of them has a `model`."""
 
 CONFIGS: list[dict[str, Any]] = [
     {},
@@ -166,6 +177,16 @@ def test_which_pass_the_layers_on_in_vain(model: tuple[str, str], vllm: Asked) -
     assert not vllm("inner_takes_layers", *model)
 
 
+def test_all_whose_language_model_has_no_model() -> None:
+    assert CHILD.keys() - {"Qwen3VLForConditionalGeneration"} == target_classes.WITHOUT_MODEL
+
+
+@pytest.mark.parametrize("name", CHILD)
+def test_which_language_models_have_no_model(name: str, vllm: Asked) -> None:
+    of = CHILD[name]
+    assert vllm("language_model", name, *of) == [of[-1], name not in target_classes.WITHOUT_MODEL]
+
+
 @pytest.mark.parametrize("config", CONFIGS)
 def test_which_layers_a_config_asks_for(config: dict[str, Any], vllm: Asked) -> None:
     named = taps(config)
@@ -187,20 +208,10 @@ def test_features_of_another_width_stop_the_first_run(speculator: str, vllm: Ask
     assert vllm("in_the_first_run", speculator, 12, 0) is None
 
 
-@pytest.mark.parametrize(
-    ("module", "name"),
-    [
-        (f"{MODELS}qwen3_dflash", "DFlashQwen3ForCausalLM"),
-        (f"{MODELS}qwen3_dflash2", "DFlash2Qwen3ForCausalLM"),
-        (f"{MODELS}lilicorr", "LiLiCorrForCausalLM"),
-        (f"{MODELS}qwen3_dspark", "Qwen3DSparkForCausalLM"),
-        (f"{MODELS}qwen3_xpress", "Qwen3XPressForCausalLM"),
-        (f"{MODELS}laguna_dflash", "DFlashLagunaForCausalLM"),
-        ("models.beam.nvidia.dflash2", "DFlash2BeamForCausalLM"),
-    ],
-)
-def test_each_kind_of_draft_refuses_them(module: str, name: str, vllm: Asked) -> None:
-    fewer, more, right = (vllm("joined", module, name, 12, received) for received in (8, 16, 12))
+@pytest.mark.parametrize(("architecture", "name"), CLASSES.items())
+def test_each_kind_of_draft_refuses_them(architecture: str, name: str, vllm: Asked) -> None:
+    assert vllm("class_of", architecture) == name
+    fewer, more, right = (vllm("joined", architecture, 12, received) for received in (8, 16, 12))
     for said in (fewer, more):
         assert said.startswith(("RuntimeError: ", "ValueError: "))
     assert right == [3, 4]

@@ -9,7 +9,6 @@ Source: vLLM 0.33.0 `model_executor/models/registry.py`, `interfaces.py` (`suppo
 class that has the interface.
 """
 
-from collections.abc import Mapping
 from typing import Final
 
 VERSION: Final = "0.33.0"
@@ -110,9 +109,21 @@ SILENT: Final = frozenset(("MiMoForCausalLM",))
 """Names whose class takes the layers, and hands none of them over: AssertionError in the first run. Source:
 `mimo.py`, `MiMoModel.forward`."""
 
-DSPARK_OF_ITS_OWN: Final[Mapping[str, str]] = {"Qwen3OmniMoeForConditionalGeneration": "Qwen3OmniDSparkModel"}
-"""Target -> the only architecture that a DSpark draft beside it may have: ValueError as the config is read.
-Source: `config/speculative.py`, `_validate_qwen3_omni_dspark`."""
+WITHOUT_MODEL: Final = frozenset(
+    ("MuseGlimmerForCausalLM", "MuseGlimmerForConditionalGeneration", "RadioMBartPrefixForCausalLM")
+)
+"""Names whose class gives as its language model what has the layers itself, and no `model`: AttributeError as
+a draft is loaded that takes tables of the target's as a DSpark draft does. Source:
+`v1/worker/gpu/spec_decode/dspark/utils.py` (`load_dspark_model`), `muse_glimmer.py`,
+`nemotron_parse3_5.py`."""
+
+QWEN3_OMNI: Final = frozenset(
+    ("Qwen3OmniMoeForConditionalGeneration", "Qwen3OmniMoeThinkerForConditionalGeneration")
+)
+QWEN3_OMNI_TYPE: Final = "qwen3_omni_moe"
+QWEN3_OMNI_DRAFT: Final = "Qwen3OmniDSparkModel"
+"""The only architecture that a DSpark draft may have beside a target of one of those names, or of that model
+type: ValueError as the config is read. Source: `config/speculative.py`, `_validate_qwen3_omni_dspark`."""
 
 COUNTED_ELSEWHERE: Final = frozenset(("NemotronHPuzzleForCausalLM", "RadioMBartPrefixForCausalLM"))
 """Names whose class takes the number of its layers from another key than `num_hidden_layers`. Source:
