@@ -9,21 +9,22 @@ from typing import Final
 
 from dflash_audit.diagnosis.sglang_draft import BEAM, LAGUNA, Draft
 from dflash_audit.engine_run import EngineRun
-from dflash_audit.engines.vllm.architectures import GEMMA4
+from dflash_audit.engines.vllm import architectures
 from dflash_audit.sources.checkpoint import Checkpoint
 
 GEMMA4_DRAFT: Final = "Gemma4DSparkModel"
-"""A draft that SGLang has no name for."""
+XPRESS_DRAFT: Final = "Qwen3XPressModel"
+"""Drafts that SGLang has no name for."""
 
 AS_SGLANG_NAMES_THEM: Final[Mapping[str, str]] = {
-    "DFlash2Qwen3ForCausalLM": "DFlash2DraftModel",
-    "DFlash2BeamForCausalLM": BEAM,
-    "DFlashLagunaForCausalLM": LAGUNA,
-    "LiLiCorrForCausalLM": "LiLiCorrDraftModel",
-    "Qwen3DSparkForCausalLM": "Qwen3DSparkModel",
-    "Qwen3XPressForCausalLM": "Qwen3XPressModel",
-    "DFlashQwen3ForCausalLM": "DFlashDraftModel",
-    GEMMA4: GEMMA4_DRAFT,
+    architectures.DFLASH2: "DFlash2DraftModel",
+    architectures.BEAM: BEAM,
+    architectures.LAGUNA: LAGUNA,
+    architectures.LILICORR: "LiLiCorrDraftModel",
+    architectures.DSPARK_OF_QWEN3: "Qwen3DSparkModel",
+    architectures.XPRESS: XPRESS_DRAFT,
+    architectures.PLAIN: "DFlashDraftModel",
+    architectures.GEMMA4: GEMMA4_DRAFT,
 }
 """Class of vLLM -> the class under which a table of keys knows such a draft."""
 

@@ -4,22 +4,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from dflash_audit.diagnosis.sglang_draft import BEAM, Draft, whole
-from dflash_audit.diagnosis.vllm_draft import DSPARK, GEMMA4_DRAFT
+from dflash_audit.diagnosis.vllm_draft import AS_SGLANG_NAMES_THEM, GEMMA4_DRAFT
 from dflash_audit.diagnosis.vllm_features import Features, picked, read_features
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.engines import LIVE
-from dflash_audit.engines.vllm import target_classes
+from dflash_audit.engines.vllm import architectures, target_classes
 from dflash_audit.loadplan import LoadPlan
 from dflash_audit.sources.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
     from dflash_audit.target import Target
 
-LOADED_AS_DSPARK: Final = DSPARK | {"Qwen3XPressModel"}
-"""Drafts that take the target's tables only where the vocabularies allow it.
-
-Source: vLLM 0.33.0 `v1/worker/gpu/spec_decode/dspark/utils.py`, `load_dspark_model`.
-"""
+LOADED_AS_DSPARK: Final = frozenset(AS_SGLANG_NAMES_THEM[name] for name in architectures.LOADED_AS_DSPARK)
+"""Drafts that take the target's tables only where the vocabularies allow it, as `AS_SGLANG_NAMES_THEM`."""
 
 KEEP_NONE: Final = frozenset((BEAM, GEMMA4_DRAFT))
 """Drafts that do not tell vLLM of an embedding or a head of their own, so that the target's take their place.

@@ -24,7 +24,7 @@ from dflash_audit.diagnosis.unread_keys import (
     nested_only,
     shifted,
 )
-from dflash_audit.diagnosis.vllm_draft import AS_SGLANG_NAMES_THEM, LAYERS_OF_THEIR_OWN
+from dflash_audit.diagnosis.vllm_draft import AS_SGLANG_NAMES_THEM, LAYERS_OF_THEIR_OWN, XPRESS_DRAFT
 
 DFLASH2: Final = frozenset({"DFlash2DraftModel"})
 SCALES_VALUES: Final = frozenset(AS_SGLANG_NAMES_THEM.values()) - LAYERS_OF_THEIR_OWN
@@ -42,6 +42,11 @@ def _gemma_norm(draft: Draft) -> str | None:
         if draft.config.get("use_gemma_norm")
         else None
     )
+
+
+def _sampled(draft: Draft) -> str | None:
+    """As `shifted`; an XPress draft's key is read, and refused where it is true."""
+    return None if draft.model_class == XPRESS_DRAFT else shifted("", "sample_from_anchor")(draft)
 
 
 def _neox(draft: Draft) -> str | None:
@@ -122,7 +127,7 @@ UNREAD: Final = (
             f"{place}{key}",
             ANCHOR,
             SHIFTED,
-            shifted(place, key),
+            _sampled if (place, key) == ("", "sample_from_anchor") else shifted(place, key),
             NO_KEY + "serve the draft with an engine that samples the first row.",
         )
         # In dflash_config, sample_from_anchor is read, and refused where it is true.

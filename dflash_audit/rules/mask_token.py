@@ -88,6 +88,12 @@ def _in_vllm(
     token = None if named is None else named.token
     if named is None or token is None or own is None:
         return
+    if token < 0:
+        # On several ranks an id below zero is no rank's, and comes out as zeros.
+        outcome = "fails at its first request if not before" if conditions.tp == 1 else "embeds it as zeros"
+        message = f"{named.key} is {token}, which is no row of an embedding: {draft.engine} {outcome}."
+        yield replace(_finding(draft, message), severity="error" if conditions.tp == 1 else "warning")
+        return
     if conditions.target is None:
         if draft.given("vocab_size") and token >= padded(own):
             yield _finding(
