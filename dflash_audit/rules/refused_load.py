@@ -38,7 +38,7 @@ from dflash_audit.diagnosis.stopped import elsewhere
 from dflash_audit.diagnosis.vllm_draft import is_vllm
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
-from dflash_audit.fold import pattern, title
+from dflash_audit.fold import kind, title
 from dflash_audit.loadplan import LoadPlan
 
 GPTQ: Final = ("gptq", "auto_gptq", "gptq_marlin")
@@ -71,7 +71,7 @@ def find(run: EngineRun) -> Iterator[Finding]:
 
 def _kind(plan: LoadPlan, tensor: str) -> str:
     module = plan.modules.owner(tensor)
-    return pattern(tensor if module is None else module.name)
+    return kind(tensor if module is None else module.name)
 
 
 def _finding(run: EngineRun, subject: str, names: tuple[str, ...], reason: str) -> Finding:
@@ -89,8 +89,8 @@ def _of_vllm(run: EngineRun, names: tuple[str, ...]) -> str | None:
     if run.model_class == LAGUNA and all(map(SPLIT.fullmatch, names)):
         # Source: vLLM 0.33.0 `model_executor/models/laguna_dflash.py`, `DFlashLagunaModel.load_weights`.
         return (
-            "Store q_proj, k_proj and v_proj of each layer as one tensor, self_attn.qkv_proj.weight, rows below"
-            " rows: the load of a Laguna draft fuses nothing, in vLLM alone."
+            "Store q_proj, k_proj and v_proj of each layer as one tensor, self_attn.qkv_proj.weight, rows"
+            " below rows: the load of a Laguna draft fuses nothing, in vLLM alone."
         )
     if all(name.startswith("model.") for name in names):
         return 'Take "model." off the names of the tensors: vLLM puts it there itself.'
