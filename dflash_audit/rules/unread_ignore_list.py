@@ -57,7 +57,8 @@ def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iter
             subject=key,
             message=(
                 f"{key} lists {how_many(len(unread), 'name')} that nobody reads: {run.quantization} on"
-                f" {run.engine} reads {place.name}, {state}. Layers that are dense on disk are not left dense."
+                f" {run.engine} reads {place.name}, {state}. Layers that are dense on disk are not left"
+                " dense."
             ),
             hint=f"Write the list under {place.name} as well: replayed so, it reaches them.",
             subjects=(key,),
