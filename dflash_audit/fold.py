@@ -1,23 +1,31 @@
-"""Names that belong together, folded into one: layers as ranges, siblings in braces."""
+"""Names that belong together, folded into one: layers and experts as ranges, siblings in braces."""
 
 import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-LAYER: Final = re.compile(r"(?<![^.])layers\.(0|[1-9][0-9]*)(?=\.)")
+LAYER: Final = re.compile(r"(?<![^.])layers\.(0|[1-9][0-9]{0,8})(?=\.)")
+EXPERT: Final = re.compile(r"(?<![^.])experts\.(0|[1-9][0-9]{0,8})(?=\.)")
 MOST: Final = 8
 """So many names stand in one title; of more, the first few and a count."""
 
 FOLDED: Final = "layers.{}"
+FOLDED_EXPERT: Final = "experts.{}"
 
 
 def pattern(name: str) -> str:
-    """`name` with its layer left open: names with one pattern differ by their layer only."""
-    return LAYER.sub(FOLDED, name, count=1)
+    """`name` with its layer and its expert left open: names with one pattern differ by those only."""
+    return EXPERT.sub(FOLDED_EXPERT, LAYER.sub(FOLDED, name, count=1), count=1)
+
+
+def kind(name: str) -> str:
+    """`pattern` of a module; of what belongs to an expert that of all experts beside it."""
+    before, expert, _ = pattern(name).partition(f".{FOLDED_EXPERT}.")
+    return before + expert
 
 
 def fold(names: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
-    """One name for all that differ only by layer -> those names, in their order.
+    """One name for all that differ only by layer and expert -> those names, in their order.
 
     `layers.0.mlp.up_proj` and `layers.1.mlp.up_proj` fold into
     `layers.0-1.mlp.up_proj`; a name without a twin stands for itself.
@@ -29,12 +37,12 @@ def fold(names: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
 
 
 def title(names: Iterable[str]) -> str:
-    """One name for many: layers as a range, and one part that differs in braces.
+    """One name for many: layers and experts as ranges, and one part that differs in braces.
 
     Names that differ in more than that are written one after the other.
     """
     by_layers: dict[str, list[str]] = {}
-    for shape, layers in _layers_of_patterns(names).items():
+    for shape, layers in _layers_of_patterns(_experts_in_ranges(names)).items():
         by_layers.setdefault(ranges(sorted(layers)), []).append(shape)
     return _few(
         [
@@ -50,6 +58,18 @@ def _few(words: list[str], between: str) -> str:
     if len(words) <= MOST:
         return between.join(words)
     return between.join([*words[:3], f"... {len(words) - 3:,} more"])
+
+
+def _experts_in_ranges(names: Iterable[str]) -> list[str]:
+    """The names, those that differ by their expert alone as one."""
+    experts: dict[tuple[str, ...], set[int]] = {}
+    for name in names:
+        found = EXPERT.search(name)
+        if found is None:
+            experts.setdefault((name,), set())
+        else:
+            experts.setdefault((name[: found.start(1)], name[found.end(1) :]), set()).add(int(found[1]))
+    return [ranges(sorted(numbers)).join(around) for around, numbers in experts.items()]
 
 
 def _layers_of_patterns(names: Iterable[str]) -> Mapping[str, set[int]]:

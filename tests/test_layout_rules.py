@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from materialize import materialize
+from materialize import materialize, write_zeros
 from parity.case import FIXTURES
 
 from dflash_audit.engine_run import Conditions, EngineRun
@@ -120,3 +120,21 @@ def odd_configs(config: dict[str, Any]) -> Iterator[dict[str, Any]]:
                 changed = copy.deepcopy(config)
                 (changed[place[0]] if place else changed)[key] = value
                 yield json.loads(json.dumps(changed))
+
+
+def test_experts_that_have_no_place_are_one_finding(tmp_path: Path) -> None:
+    """Of each engine, with every tensor of them."""
+    folder = materialize(FIXTURES / "cases/dense-laguna", tmp_path / "draft")
+    tensors = json.loads((FIXTURES / "cases/dense-laguna/tensors.json").read_text())
+    parts = [f"{part}_proj.weight" for part in ("down", "gate", "up")]
+    experts = [f"layers.1.mlp.experts.{number}.{part}" for number in range(40) for part in parts]
+    write_zeros(folder / "model.safetensors", tensors | {name: ["BF16", [4, 4]] for name in experts})
+    config = json.loads((folder / "config.json").read_text())
+    config |= {"draft_vocab_size": 256, "mlp_layer_types": ["dense", "dense"]}
+    (folder / "config.json").write_text(json.dumps(config))
+    told = [f for f in findings(read_path(folder)) if set(f.subjects) & {*experts}]
+    assert {f.rule for f in told} == {"dropped-tensor", "refused-load"}
+    assert len(told) == len({f.engine for f in told}) == len(ENGINES)
+    for finding in told:
+        assert finding.subject == "layers.1.mlp.experts.0-39.{down_proj,gate_proj,up_proj}.weight"
+        assert sorted(finding.subjects) == sorted(experts)

@@ -248,3 +248,15 @@ def test_an_odd_value_of_a_config_stops_no_rule(key: str, odd: Any, draft: str, 
     said = audit(Request(draft, target=str(folder(tmp_path / "t", config))))
     assert said.error is None
     valid(document(said))
+
+
+def test_engines_that_disagree_over_the_target_do_not_blame_the_layout(tmp_path: Path) -> None:
+    """vLLM's class of this target hands hidden states over, and SGLang's does not."""
+    draft = materialize(FIXTURES / "cases" / "dense-dflash1", tmp_path / "draft")
+    config = CONFIG | {"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2"}
+    target = folder(tmp_path / "t", config)
+    said = audit(Request(str(draft), frozenset(("vllm-0.33.0",)), target=str(target)))
+    (told,) = (finding for finding in said.findings if finding.rule == "engines-disagree")
+    assert "target-class" in told.message and told.hint is not None
+    assert "the target" in told.hint and "change the layout" not in told.hint
+    assert told.severity == "warning" and not told.unmended

@@ -56,8 +56,19 @@ def _kinds(draft: Draft) -> Iterator[Clue]:
             return
 
 
+def _lost_kinds(draft: Draft) -> Iterator[Clue]:
+    """What one MLP in every layer tells, where no list stands and the config's class fills none in."""
+    layers = whole(draft.config.get("num_hidden_layers"))
+    if draft.model_class != LAGUNA or draft.config.get(KEY) is not None or not layers:
+        return
+    stored = {_layer(tensor.name, ONE_MLP): tensor for tensor in reversed(draft.named(ONE_MLP.pattern))}
+    if len(stored) == layers and all(layer in stored for layer in range(layers)):
+        yield Clue("", KEY, ["dense"] * layers, None, made_with(stored[0]))
+
+
 SUBJECTS: Final[tuple[Subject, ...]] = (
     Subject(_kinds, "builds a mixture of experts in every layer that is sparse, with no place for one MLP"),
+    Subject(_lost_kinds, "does not start without it"),
 )
 """Keys of a draft as vLLM reads them that the tensors prove."""
 

@@ -124,9 +124,9 @@ class Spelling:
         if self.added:
             steps.append(f"add {_listed(self.added)} to {self.place.name}")
         what = ", and ".join(steps)
-        return " ".join((f"{what[0].upper()}{what[1:]}.", *self._outcomes(), *self._depth()))
+        return " ".join((f"{what[0].upper()}{what[1:]}.", *self._outcomes(), *self.depth()))
 
-    def _depth(self) -> Iterator[str]:
+    def depth(self) -> Iterator[str]:
         """What the numbers of layers among the entries rest on, where the target was not looked up."""
         for run in self.runs:
             numbered = any(NUMBERED.search(entry) for entry in self.added)
@@ -173,6 +173,10 @@ def spelled(checkpoint: Checkpoint, runs: Sequence[EngineRun], conditions: Condi
         other = _candidate(spelled_so, names, all_linear=False)
         if _faults(other.runs) < _faults(best.runs):
             draft, best = spelled_so, other
+    if _faults(best.runs):
+        # An engine may take no part of a name.
+        whole = _candidate(draft, names, all_linear=best.all_linear, whole=True)
+        best = whole if _faults(whole.runs) < _faults(best.runs) else best
     if _faults(best.runs) >= _faults(judged):
         # An entry may reach a shard in one look-up of an engine and not in another: say all names anew.
         best = _candidate(draft, names, all_linear=False, anew=True)
@@ -221,18 +225,23 @@ def _names(draft: Draft, run: EngineRun) -> Names | None:
     return Names(run.quant_config, tuple(names[State.DENSE]), frozenset(names[State.QUANTIZED]))
 
 
-def _candidate(draft: Draft, names: Sequence[Names], all_linear: bool, anew: bool = False) -> Spelling:
-    """The list with what it lacks added and what does harm taken out; `anew` with all that is dense added."""
+def _candidate(
+    draft: Draft, names: Sequence[Names], all_linear: bool, anew: bool = False, whole: bool = False
+) -> Spelling:
+    """The list with what it lacks added and what does harm taken out.
+
+    With `anew` all that is dense is added, with `whole` by whole names alone.
+    """
     written = entries_at(draft.checkpoint, draft.place)
     removed = tuple(entry for entry in written if any(n.reached(entry, n.quantized) for n in names))
-    words = _lacking(names, [] if anew else [entry for entry in written if entry not in removed])
+    words = _lacking(names, [] if anew else [entry for entry in written if entry not in removed], whole)
     return _replayed(draft, words, removed, all_linear)
 
 
-def _lacking(names: Sequence[Names], kept: Sequence[str]) -> tuple[str, ...]:
+def _lacking(names: Sequence[Names], kept: Sequence[str], whole: bool) -> tuple[str, ...]:
     """What to spell for the names of dense layers that `kept` does not reach.
 
-    The last part of a name where no quantized layer has it too, else the whole;
+    The last part of a name where no quantized layer has it too, else, or where it is asked for, the `whole`;
     nothing for a name that stands for both.
     """
     lasts = {_last(name) for one in names for name in one.quantized}
@@ -240,7 +249,7 @@ def _lacking(names: Sequence[Names], kept: Sequence[str]) -> tuple[str, ...]:
     for one in names:
         for name in one.dense:
             if name not in one.quantized and not any(matches(one.config, entry, name) for entry in kept):
-                words[name if _last(name) in lasts else _last(name)] = None
+                words[name if whole or _last(name) in lasts else _last(name)] = None
     return tuple(words)
 
 

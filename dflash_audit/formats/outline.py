@@ -14,6 +14,7 @@ from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import SEVERITIES, Finding, Severity, Waiver
 from dflash_audit.fold import enumerated
 from dflash_audit.formats.told import Step, Told, sections, steps, told
+from dflash_audit.how_many import how_many
 from dflash_audit.report import Report
 from dflash_audit.several_sizes import listed
 from dflash_audit.sources.checkpoint import Checkpoint
@@ -155,9 +156,9 @@ def mend(about: str, hint: str, said: dict[str, str]) -> str:
 
 def described(checkpoint: Checkpoint, runs: Sequence[EngineRun]) -> str:
     """What was looked at: class, quantization, tensors, files, and how much of them was read."""
-    files = f"{len(checkpoint.files)} file{'' if len(checkpoint.files) == 1 else 's'}"
+    held = f"{how_many(len(checkpoint.tensors), 'tensor')} in {how_many(len(checkpoint.files), 'file')}"
     sizes = f"{byte_count(checkpoint.bytes_read)} read of {byte_count(checkpoint.bytes_total)}"
-    return f"{_what(runs, checkpoint.config)}, {len(checkpoint.tensors)} tensors in {files} ({sizes})"
+    return f"{_what(runs, checkpoint.config)}, {held} ({sizes})"
 
 
 def beside(target: "Target | None") -> str:

@@ -218,7 +218,7 @@ def _model_type(given: dict[str, Any]) -> str:
         raise Refused("unrecognized model: the config has no model_type")
     model_type = given["model_type"]
     if not _known(model_type):
-        raise Refused(f"transformers 5.19.0 does not recognize the model type {model_type!r}")
+        raise Refused(f"transformers does not recognize the model type {model_type!r}")
     if model_type == "mistral" and "layer_types" in given:
         given["model_type"] = "ministral"
     return str(given["model_type"])

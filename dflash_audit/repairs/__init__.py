@@ -12,9 +12,11 @@ from typing import Final
 
 from dflash_audit.facts import Facts
 from dflash_audit.repairs.edit import Proposal
+from dflash_audit.repairs.speculators import other_dialect
 
 REPAIRS: Final = (
     "same_value",
+    "speculators",
     "near_names",
     "layer_types",
     "quant_method",
@@ -50,5 +52,5 @@ def proposals(facts: Facts) -> Iterator[tuple[str, Proposal]]:
     for repair in REPAIRS:
         propose = import_module(f"{__name__}.{repair}").propose
         for proposal in islice(propose(facts), MOST_PROPOSALS):
-            if proposal:
+            if proposal and not other_dialect(facts.checkpoint.config, proposal):
                 yield repair, proposal

@@ -24,7 +24,8 @@ def propose(facts: Facts) -> Iterator[Proposal]:
 
 def _in_config(facts: Facts, spelling: Spelling) -> Proposal:
     config, place = facts.checkpoint.config, spelling.place
-    found = [edit(config, (*place.path, place.key), list(spelling.entries), _why(spelling))]
+    doubt = " ".join(spelling.depth()) or None
+    found = [edit(config, (*place.path, place.key), list(spelling.entries), _why(spelling), doubt)]
     if spelling.all_linear:
         for name in config_at(facts.checkpoint, place)[GROUPS]:
             path = (*place.path, GROUPS, name, "targets")

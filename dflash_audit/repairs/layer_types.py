@@ -6,6 +6,7 @@ from typing import Final
 
 from dflash_audit.diagnosis.sglang_draft import whole
 from dflash_audit.facts import Facts
+from dflash_audit.how_many import how_many
 from dflash_audit.repairs.edit import Proposal, edit
 
 KEY: Final = "layer_types"
@@ -24,7 +25,7 @@ def propose(facts: Facts) -> Iterator[Proposal]:
     kinds = {each for each in entries if isinstance(each, str)}
     if len(kinds) == 1 and all(isinstance(each, str) for each in entries):
         kind = kinds.pop()
-        why = f"The draft has {layers} layers, and the list {len(entries)}, all of one kind."
+        why = f"The draft has {how_many(layers, 'layer')}, and the list {len(entries)}, all of one kind."
         doubt = f"No tensor tells what the others are: this has them all as {kind}."
         found = edit(config, (KEY,), [kind] * layers, why, doubt)
         yield (found,) if found else ()

@@ -14,7 +14,7 @@ from dflash_audit.repairs.edit import ABSENT, Edit, Proposal
 NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 REAL: Final = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,20})?([eE][-+]?[0-9]{1,2})?")
 BOOLEANS: Final = {"true": True, "false": False}
-NOT_GUESSED: Final = ("rope_theta", "rms_norm_eps", "hidden_act", "vocab_size")
+NOT_GUESSED: Final = ("rope_theta", "rms_norm_eps", "hidden_act", "vocab_size", "sliding_window")
 """Keys whose default is no draft's: a null of one says that something was lost."""
 
 LISTS: Final = (*LIST_KEYS, "targets", "architectures")

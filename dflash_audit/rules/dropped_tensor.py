@@ -34,7 +34,7 @@ from dflash_audit.drops import dropped
 from dflash_audit.dtypes import DENSE_FLOATS, TORCH
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
-from dflash_audit.fold import pattern, title
+from dflash_audit.fold import kind, pattern, title
 from dflash_audit.once import once
 from dflash_audit.sources.checkpoint import Tensor
 from dflash_audit.tree import Module
@@ -60,7 +60,7 @@ def _groups(run: EngineRun) -> list[list[Tensor]]:
     for tensor in dropped(run):
         module = _module(run, tensor)
         of = tensor.name.rpartition(".")[0] if module is None else module.name
-        groups.setdefault(pattern(of), []).append(tensor)
+        groups.setdefault(kind(of), []).append(tensor)
     return [*groups.values()]
 
 

@@ -26,6 +26,9 @@ replayed on each engine that it names; `dflash-audit fix SOURCE --engine all` wr
 Where none is named, change the layout so that every engine serves it, or name the version that it needs in
 the model card. `--engine all` makes every engine decide.
 
+Where an engine fails over the target that stands beside the draft (`target-class` and the like), no layout is
+at fault: another target, or another engine for this one.
+
 A release that a later one has followed (`sglang-0.5.19`) is no reason for this warning: its verdict stands
 beside the others, and tells from which version on the draft serves.
 """
@@ -38,9 +41,14 @@ from dflash_audit.engines import SUPERSEDED
 from dflash_audit.facts import Facts
 from dflash_audit.finding import Finding
 from dflash_audit.fold import enumerated
+from dflash_audit.rules import TARGET_RULES
 from dflash_audit.verdict import verdict
 
 HINT: Final = "Name the version in the model card, or change the layout so that every engine serves it."
+TARGET: Final = (
+    "It is the target, and no layout of the draft mends that: name in the model card which engine serves the"
+    " draft beside this target."
+)
 NO_LIST: Final = (
     "No ignore list makes them all serve it as it is stored: name the version in the model card, or quantize"
     " again."
@@ -56,17 +64,24 @@ def find(facts: Facts, findings: Sequence[Finding]) -> Iterator[Finding]:
     if not failing:
         return
     # What an engine has no code for is no fault of the layout, and nothing to mend.
-    faulty = [run for run in failing if run.unserved is None]
+    served = [run for run in failing if run.unserved is None]
+    faulty = [run for run in served if not _by_target(run, findings)]
     whys = "; ".join(_whys(failing, findings))
     yield Finding(
         rule="engines-disagree",
-        severity="warning" if faulty else "note",
+        severity="warning" if served else "note",
         engine=None,
         subject=", ".join(run.engine for run in failing),
         message=f"The draft passes on {enumerated(sorted(facts.gating))}, but {whys}.",
-        hint=_hint(facts, faulty),
+        hint=_hint(facts, faulty) if faulty or not served else TARGET,
         unmended=() if _listed(facts, faulty) else tuple(run.engine for run in faulty),
     )
+
+
+def _by_target(run: EngineRun, findings: Sequence[Finding]) -> bool:
+    """Whether the engine fails over the target alone."""
+    errors = [each for each in findings if each.engine == run.engine and each.severity == "error"]
+    return bool(errors) and all(each.rule in TARGET_RULES for each in errors)
 
 
 def _hint(facts: Facts, faulty: Sequence[EngineRun]) -> str:

@@ -25,6 +25,7 @@ say what is on disk. If a shape does not fit, the sizes in config.json (heads, h
 not those of the checkpoint.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
@@ -32,14 +33,16 @@ from typing import Final
 from dflash_audit.diagnosis import laguna_mixtures
 from dflash_audit.diagnosis.lost_config import restore
 from dflash_audit.diagnosis.scheme_sizes import scheme_hint
+from dflash_audit.diagnosis.sglang_draft import LAGUNA
 from dflash_audit.diagnosis.stopped import elsewhere
 from dflash_audit.diagnosis.vllm_draft import is_vllm
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
-from dflash_audit.fold import pattern, title
+from dflash_audit.fold import kind, title
 from dflash_audit.loadplan import LoadPlan
 
 GPTQ: Final = ("gptq", "auto_gptq", "gptq_marlin")
+SPLIT: Final = re.compile(r"layers\.\d+\.self_attn\.[qkv]_proj\.\w+")
 GPTQ_LEAVES: Final = ("qweight", "qzeros", "scales", "g_idx")
 
 
@@ -68,7 +71,7 @@ def find(run: EngineRun) -> Iterator[Finding]:
 
 def _kind(plan: LoadPlan, tensor: str) -> str:
     module = plan.modules.owner(tensor)
-    return pattern(tensor if module is None else module.name)
+    return kind(tensor if module is None else module.name)
 
 
 def _finding(run: EngineRun, subject: str, names: tuple[str, ...], reason: str) -> Finding:
@@ -83,6 +86,12 @@ def _of_vllm(run: EngineRun, names: tuple[str, ...]) -> str | None:
         return None
     if (experts := laguna_mixtures.no_experts(run, names)) is not None:
         return experts
+    if run.model_class == LAGUNA and all(map(SPLIT.fullmatch, names)):
+        # Source: vLLM 0.33.0 `model_executor/models/laguna_dflash.py`, `DFlashLagunaModel.load_weights`.
+        return (
+            "Store q_proj, k_proj and v_proj of each layer as one tensor, self_attn.qkv_proj.weight, rows"
+            " below rows: the load of a Laguna draft fuses nothing, in vLLM alone."
+        )
     if all(name.startswith("model.") for name in names):
         return 'Take "model." off the names of the tensors: vLLM puts it there itself.'
     if run.quantization in GPTQ and all(name.rpartition(".")[2] in GPTQ_LEAVES for name in names):

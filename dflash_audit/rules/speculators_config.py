@@ -29,33 +29,31 @@ Write the config anew: the fields of `transformer_layer_config` at the top, the 
 """
 
 from collections.abc import Iterator
-from typing import Final
 
 from dflash_audit.diagnosis.sglang_draft import is_sglang
+from dflash_audit.diagnosis.speculators import marks
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
 from dflash_audit.sources.checkpoint import Checkpoint
 
-MARKS: Final = ("speculators_model_type", "speculators_config", "transformer_layer_config")
-
 
 def find(run: EngineRun, checkpoint: Checkpoint) -> Iterator[Finding]:
     """One finding if config.json has a key that only speculators writes."""
-    marks = [key for key in MARKS if checkpoint.config.get(key) is not None]
-    if not is_sglang(run) or not marks:
+    found = marks(checkpoint.config)
+    if not is_sglang(run) or not found:
         return
     yield Finding(
         rule="speculators-config",
         severity="warning",
         engine=run.engine,
-        subject=marks[0],
+        subject=found[0],
         message=(
-            f"{', '.join(marks)}: config.json is written as speculators writes it, and {run.engine} does not"
+            f"{', '.join(found)}: config.json is written as speculators writes it, and {run.engine} does not"
             " read that dialect."
         ),
         hint=(
             "Write the fields of transformer_layer_config at the top and the draft's own in dflash_config,"
             " each id of aux_hidden_state_layer_ids less one as target_layer_ids; or serve it with vLLM."
         ),
-        subjects=tuple(marks),
+        subjects=tuple(found),
     )

@@ -46,13 +46,14 @@ def find(facts: Facts, findings: Sequence[Finding]) -> Iterator[Finding]:
     if quantized:
         first, module = quantized[0]
         names = tuple(stored.name for stored, _ in quantized)
+        many = "1 module is" if len(names) == 1 else f"{len(names)} modules are"
         yield Finding(
             rule="undeclared-quantization",
             severity="warning",
             engine=None,
             subject=title(names),
             message=(
-                f"{len(names)} modules are quantized on disk, and neither config.json nor"
+                f"{many} quantized on disk, and neither config.json nor"
                 " hf_quant_config.json declares it: every layer is built dense."
                 f" They look like {layout(first, _inputs(module))}."
             ),

@@ -32,6 +32,7 @@ from dflash_audit.diagnosis.stored import faults
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.engines import LIVE, engine
 from dflash_audit.finding import Finding
+from dflash_audit.how_many import how_many
 from dflash_audit.sources.checkpoint import Checkpoint
 
 
@@ -55,8 +56,9 @@ def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iter
             engine=run.engine,
             subject=key,
             message=(
-                f"{key} lists {len(unread)} entries that nobody reads: {run.quantization} on {run.engine}"
-                f" reads {place.name}, {state}. Layers that are dense on disk are not left dense."
+                f"{key} lists {how_many(len(unread), 'name')} that nobody reads: {run.quantization} on"
+                f" {run.engine} reads {place.name}, {state}. Layers that are dense on disk are not left"
+                " dense."
             ),
             hint=f"Write the list under {place.name} as well: replayed so, it reaches them.",
             subjects=(key,),

@@ -34,6 +34,7 @@ from collections.abc import Iterator
 from dflash_audit.diagnosis.sglang_draft import Draft, read_draft, whole
 from dflash_audit.engine_run import EngineRun
 from dflash_audit.finding import Finding
+from dflash_audit.how_many import how_many
 from dflash_audit.sources.checkpoint import Checkpoint
 
 
@@ -76,7 +77,7 @@ def _without_layers(draft: Draft, window: int) -> tuple[str, str] | None:
     if not unused or draft.given("layer_types") or draft.config.get("sliding_window") is None:
         return None
     return (
-        f"sliding_window is {window}, and config.json has no layer_types: {draft.engine} takes all"
-        f" {len(layers)} layers for full ones, which see the whole context.",
+        f"sliding_window is {window}, and config.json has no layer_types: {draft.engine} takes"
+        f" {how_many(len(layers), 'layer')} for full attention, which sees the whole context.",
         "Give layer_types with an entry a layer, or remove sliding_window.",
     )

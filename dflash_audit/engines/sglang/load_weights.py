@@ -13,6 +13,7 @@ from dflash_audit.copying import incoming, unopened
 from dflash_audit.engines.sglang.draft import BuiltDraft
 from dflash_audit.engines.sglang.profile import Profile
 from dflash_audit.engines.sglang.weight_loaders import place
+from dflash_audit.how_many import how_many
 from dflash_audit.loadplan import Fill, LoadPlan, Shard, Slot, empty_plan
 from dflash_audit.refusal import Refused
 from dflash_audit.sources.checkpoint import Tensor
@@ -223,10 +224,13 @@ def _check_lilicorr_head(replay: Load, tensors: Iterable[Tensor]) -> None:
     missing = sorted(name for name, slot in expected.items() if name not in seen and not _optional(slot))
     unexpected = sorted(seen - expected.keys())
     if missing:
-        replay.plan.refuse(f"the LiLiCorr head lacks {len(missing)} parameters, {missing[0]} for one")
+        replay.plan.refuse(
+            f"the LiLiCorr head lacks {how_many(len(missing), 'parameter')}, {missing[0]} for one"
+        )
     elif unexpected:
         replay.plan.refuse(
-            f"the LiLiCorr head has no parameter for {len(unexpected)} tensors, {unexpected[0]} for one"
+            f"the LiLiCorr head has no parameter for {how_many(len(unexpected), 'tensor')},"
+            f" {unexpected[0]} for one"
         )
 
 

@@ -8,7 +8,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from dflash_audit.difference import Change, Difference, EngineDifference
-from dflash_audit.fold import FOLDED, enumerated, pattern, title
+from dflash_audit.fold import FOLDED, FOLDED_EXPERT, enumerated, pattern, title
 from dflash_audit.formats.clean import clean
 from dflash_audit.formats.console import Part, written
 from dflash_audit.formats.outline import WORDS, described
@@ -140,7 +140,9 @@ def _modules(changes: Iterable[Change]) -> dict[str, list[str]]:
 def _of_module(field: str, value: Any, name: str) -> str:
     if field != "prefix":
         return _value(value)
-    return "its name" if value == name else pattern(value).replace(FOLDED, "layers.*")
+    if value == name:
+        return "its name"
+    return pattern(value).replace(FOLDED, "layers.*").replace(FOLDED_EXPERT, "experts.*")
 
 
 def _folded(said: Said, at: int) -> dict[str, list[str]]:

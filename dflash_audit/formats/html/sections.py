@@ -14,6 +14,7 @@ from dflash_audit.formats.html.cells import Box
 from dflash_audit.formats.html.markup import Markup, element, joined
 from dflash_audit.formats.html.states import STATES
 from dflash_audit.formats.told import Told, steps
+from dflash_audit.how_many import how_many
 from dflash_audit.report import Report
 from dflash_audit.several_sizes import listed
 from dflash_audit.verdict import Verdict
@@ -31,8 +32,7 @@ def heading(report: Report) -> Markup:
     lines = [element("h1", report.origin.id)]
     read = report.checkpoint
     if read is not None:
-        files = f"{len(read.files)} file{'' if len(read.files) == 1 else 's'}"
-        tensors = f"{len(read.tensors):,} tensors in {files}"
+        tensors = f"{how_many(len(read.tensors), 'tensor')} in {how_many(len(read.files), 'file')}"
         lines.append(
             element("p", f"{_what(report)}. {tensors}, {byte_count(read.bytes_total)}.", class_="about")
         )
