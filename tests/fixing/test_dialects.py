@@ -120,3 +120,14 @@ def test_an_unknown_model_type_is_no_matter_of_a_version(tmp_path: Path) -> None
     request = laid_out("cases/dense-dflash2", tmp_path, lambda config, _: config.update(model_type="dflash"))
     told = [run.refusal.reason for run in audit(request).runs if run.refusal]
     assert told and not [reason for reason in told if "transformers 5" in reason]
+
+
+def test_a_list_for_an_engine_that_takes_whole_names_alone(tmp_path: Path) -> None:
+    """vLLM counts a draft's layers behind the target's, which is said beside the change."""
+    fixed = fix(laid_out("cases/fp8-block-all", tmp_path, lambda *_: None))
+    assert fixed.outcome == "mended"
+    (edit,) = fixed.edits
+    assert edit.key == "quantization_config.modules_to_not_convert"
+    added = {f"model.layers.{n}.{at}_conv.kernel_projection" for n in (8, 9) for at in ("attention", "mlp")}
+    assert edit.new[:2] == edit.old and {*edit.new[2:]} == added
+    assert edit.doubt is not None and "--target" in edit.doubt
