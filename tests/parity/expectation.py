@@ -20,6 +20,7 @@ AFTER_THE_LOAD = frozenset(
         "guessed-taps",
         "head-groups",
         "kernel-limit",
+        "mask-token",
         "nemotron-near-miss",
         "nvfp4-on-marlin",
         "old-card",
@@ -35,7 +36,7 @@ OVER_RANKS = frozenset(("resized-parameter",))
 """Rules that err on what shows only over all ranks, where a record knows one."""
 
 BESIDE_A_TARGET = frozenset(
-    ("mask-token", "target-class", "target-head", "target-hidden-size", "target-layers", "target-vocabulary")
+    ("target-class", "target-head", "target-hidden-size", "target-layers", "target-vocabulary")
 )
 """Rules that err on what shows only when the target runs, of which a record has no more than the sizes."""
 
