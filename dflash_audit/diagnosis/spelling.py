@@ -149,8 +149,13 @@ class Spelling:
             yield f"No list mends all for {enumerated(engines)}: {said}."
 
 
-def spelled(checkpoint: Checkpoint, runs: Sequence[EngineRun], conditions: Conditions) -> Spelling | None:
+def spelled(
+    checkpoint: Checkpoint, runs: Sequence[EngineRun], conditions: Conditions, whole: bool = False
+) -> Spelling | None:
     """The fewest changes to the list with which the engines build the most as it is on disk.
+
+    With `whole` by whole names, where that is more: an engine may take no part of one. vLLM's have the
+    numbers of layers in them that a draft gets beside one target.
 
     None where no engine gains by a list: its method has none, what is built is
     what is stored, nothing is stored quantized, or something else stands in the way.
@@ -173,10 +178,9 @@ def spelled(checkpoint: Checkpoint, runs: Sequence[EngineRun], conditions: Condi
         other = _candidate(spelled_so, names, all_linear=False)
         if _faults(other.runs) < _faults(best.runs):
             draft, best = spelled_so, other
-    if _faults(best.runs):
-        # An engine may take no part of a name.
-        whole = _candidate(draft, names, all_linear=best.all_linear, whole=True)
-        best = whole if _faults(whole.runs) < _faults(best.runs) else best
+    if whole and _faults(best.runs):
+        other = _candidate(draft, names, all_linear=best.all_linear, whole=True)
+        best = other if _faults(other.runs) < _faults(best.runs) else best
     if _faults(best.runs) >= _faults(judged):
         # An entry may reach a shard in one look-up of an engine and not in another: say all names anew.
         best = _candidate(draft, names, all_linear=False, anew=True)

@@ -14,12 +14,16 @@ GROUPS: Final = "config_groups"
 
 
 def propose(facts: Facts) -> Iterator[Proposal]:
-    """The list, with targets that are in its way; from hf_quant_config.json it moves to config.json."""
-    spelling = spelled(facts.checkpoint, facts.runs, facts.conditions)
-    if spelling is not None and spelling.place.file == CONFIG:
-        yield _in_config(facts, spelling)
-    elif spelling is not None and spelling.place.file == MODELOPT_FILE:
-        yield _moved(facts, spelling)
+    """The list, with targets that are in its way; from hf_quant_config.json it moves to config.json.
+
+    By parts of names, which hold beside any target; then by whole ones, for an engine that takes no other.
+    """
+    for whole in (False, True):
+        spelling = spelled(facts.checkpoint, facts.runs, facts.conditions, whole)
+        if spelling is not None and spelling.place.file == CONFIG:
+            yield _in_config(facts, spelling)
+        elif spelling is not None and spelling.place.file == MODELOPT_FILE:
+            yield _moved(facts, spelling)
 
 
 def _in_config(facts: Facts, spelling: Spelling) -> Proposal:

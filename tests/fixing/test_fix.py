@@ -84,6 +84,7 @@ SPELLED = (
     "rules/dead-target-entry/bad-path-of-a-model",
     "rules/dropped-tensor/bad-dense-and-not-ignored",
     "rules/undeclared-quantization/bad-w4a16",
+    "rules/undeclared-quantization/bad-fp8-block",
     "rules/undeclared-quantization/bad-nvfp4",
     "rules/unread-ignore-list/bad-modelopt-file",
     "rules/unread-ignore-list/bad-modelopt-flat",
@@ -95,7 +96,6 @@ SPELLED = (
 HARMFUL = {
     "cases/ct-format-dense": {"sglang-0.5.23", "vllm-0.33.0"},
     "cases/ct-targets-one-layer": {"sglang-0.5.23"},
-    "rules/undeclared-quantization/bad-fp8-block": {"vllm-0.33.0"},
 }
 """Cases whose mend for one engine would make others lose tensors that they refuse now -> those others."""
 
@@ -430,7 +430,6 @@ DAMAGED: list[tuple[str, str, object]] = [
     ("cases/dense-lilicorr", "dflash_config.lilicorr_hidden_size", 128),
     ("cases/dense-lilicorr", "dflash_config.lilicorr_num_layers", 3),
     ("cases/dense-lilicorr", "dflash_config.lilicorr_mlp_ratio", 4.0),
-    ("cases/fp8-block-all", "quantization_config.weight_block_size", GONE),
     ("cases/gptq-all", "quantization_config.bits", 8),
     ("cases/gptq-all", "quantization_config.group_size", 32),
     ("cases/gptq-all", "quantization_config.desc_act", GONE),
@@ -460,6 +459,23 @@ def test_one_key_of_a_good_config(name: str, path: str, wrong: object, tmp_path:
     assert fixed.outcome in ("mended", "harmful") and fixed.after is not None
     # What is null and what is not there are one thing to the engine.
     assert [(edit.key, None if edit.new is ABSENT else edit.new) for edit in fixed.edits] == [(path, right)]
+
+
+def test_a_block_that_is_lost_where_another_engine_would_lose_by_it(tmp_path: Path) -> None:
+    """With the block alone vLLM would load the draft, and cast the layers that it misses in the list."""
+    source = materialize(FIXTURES / "cases/fp8-block-all", tmp_path / "draft")
+    file = source / "config.json"
+    config = json.loads(file.read_text())
+    block = config["quantization_config"].pop("weight_block_size")
+    file.write_text(json.dumps(config, indent=1))
+    fixed = fix(Request(str(source), NEXT))
+    assert fixed.outcome == "mended"
+    told = {edit.path[-1]: edit.new for edit in fixed.edits}
+    assert told.pop("weight_block_size") == block
+    (listed,) = told.values()
+    assert [entry for entry in listed if not entry.startswith("model.layers.")] == [
+        "candidate_selector", "kernel_projection",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("key", ["config_groups", "config_groups.FP8_DYNAMIC"])
