@@ -45,7 +45,8 @@ def has_convolutions(draft: Draft) -> bool:
 def head(assembly: Assembly, draft: Draft) -> None:
     """Add `LiLiCorrHead` under `model.lilicorr`."""
     inner, own, at = draft.inner, draft.hidden_size, "model.lilicorr"
-    hidden = int(_number(needed(inner, "lilicorr_hidden_size"))) or own
+    width = needed(inner, "lilicorr_hidden_size")
+    hidden = int(_number(width)) if width else own
     topk = int(_number(needed(inner, "lilicorr_candidate_topk")))
     if not 0 < topk <= MAX_CANDIDATES or topk & (topk - 1):
         raise Refused(f"lilicorr_candidate_topk must be a power of two of at most {MAX_CANDIDATES}")
