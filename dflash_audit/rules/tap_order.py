@@ -33,6 +33,7 @@ from dflash_audit.diagnosis.sglang_draft import Draft, read_draft
 from dflash_audit.diagnosis.vllm_features import Features, beside_target, read_features
 from dflash_audit.engine_run import Conditions, EngineRun
 from dflash_audit.finding import Finding, Severity
+from dflash_audit.how_many import how_many
 from dflash_audit.sources.checkpoint import Checkpoint
 
 
@@ -66,7 +67,7 @@ def find(run: EngineRun, checkpoint: Checkpoint, conditions: Conditions) -> Iter
     repeated = sorted(layer for layer, times in Counter(ids).items() if times > 1)
     built_for = len(draft.taps) if draft.taps else draft.layers
     if repeated and len(set(ids)) != built_for:
-        features = f"{len(set(ids))} features of {built_for}"
+        features = f"{how_many(len(set(ids)), 'feature')} of {built_for}"
         yield _named_twice(
             draft, key, repeated, features, "the server fails as it starts or at its first request"
         )
@@ -79,7 +80,7 @@ def _in_vllm(features: Features) -> Iterator[Finding]:
     if key is None or named is None or features.joined:
         return
     if features.repeated and features.distinct != features.built_for:
-        counts = f"{features.distinct} features of {features.built_for}"
+        counts = f"{how_many(features.distinct or 0, 'feature')} of {features.built_for}"
         yield _named_twice(draft, key, features.repeated, counts, f"{draft.engine} does not start")
     if list(named) != sorted(named):
         yield _unsorted(draft, key, list(named))
