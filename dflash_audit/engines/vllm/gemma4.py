@@ -22,7 +22,7 @@ from dflash_audit.hf_config.layer_types import FULL, HEADS_BY_LAYER, SLIDING
 from dflash_audit.loadplan import Fill, LoadPlan, Shard
 from dflash_audit.refusal import NotModelled, Refused
 from dflash_audit.sources.checkpoint import Tensor
-from dflash_audit.tree import Linear, Parameter, Tree
+from dflash_audit.tree import Linear, Parameter, Scheme, Tree
 
 ACTIVATIONS: Final = ("gelu", "gelu_pytorch_tanh", "silu", "swish", "geglu", "swigluoai")
 
@@ -123,6 +123,10 @@ def _check_rewritten(config: Config, quant: QuantConfig | None) -> None:
     lists = [declared.get(key) for key in LISTS] if isinstance(declared, Mapping) else []
     if not isinstance(quant, REPLAYED) or not all(isinstance(each, list | None) for each in lists):
         raise NotModelled("a Gemma 4 draft with such a quantization config is not replayed")
+    names = quant.ignore if isinstance(quant, CompressedTensors) else None
+    names = quant.ignored if isinstance(quant, Fp8) else names
+    if any(not isinstance(name, str) for name in names or ()):
+        raise Refused(f"the layers to leave dense must be names, got {names!r}")
 
 
 def _check_parts(assembly: Assembly, name: str, inputs: int, outputs: int) -> None:
@@ -137,15 +141,18 @@ def _check_parts(assembly: Assembly, name: str, inputs: int, outputs: int) -> No
     part = assembly.divide(outputs)
     layer = Linear("MergedColumnParallelLinear", "", inputs, (outputs,) * 2, inputs, (part,) * 2)
     names = [f"{name}.{asked}" for asked in ("gate_up_proj", "gate_proj", "up_proj")]
-    answers = [
-        (
-            quant.linear(layer._replace(prefix=asked)),
-            any(quant.leaves_dense(e, asked) for e in quant.left_dense),
-        )
-        for asked in names
-    ]
+    answers = [_answer(quant, layer._replace(prefix=asked)) for asked in names]
     if any(answer != answers[0] for answer in answers):
         raise NotModelled("a list that tells gate_up_proj from its parts is not replayed for Gemma 4 drafts")
+
+
+def _answer(quant: QuantConfig, layer: Linear) -> tuple[Scheme | None, bool]:
+    """The scheme that a layer would get, None for a refusal; and whether an entry leaves it dense."""
+    left = any(quant.leaves_dense(entry, layer.prefix) for entry in quant.left_dense)
+    try:
+        return quant.linear(layer), left
+    except Refused:
+        return None, left
 
 
 def _attention(assembly: Assembly, config: Config, name: str, layer: int, kind: str) -> None:
