@@ -70,6 +70,7 @@ class Draft:
     def _run(self) -> None:
         import torch
         from vllm.config import set_current_vllm_config
+        from vllm.model_executor.layers import rotary_embedding
         from vllm.model_executor.model_loader.utils import get_model_architecture, initialize_model
         from vllm.model_executor.models.utils import get_draft_quant_config
 
@@ -81,6 +82,8 @@ class Draft:
             draft_class, _ = get_model_architecture(drafted)
             self.record["class"] = draft_class.__name__
             self.stage = "build"
+            # A server makes its own; here an earlier case may have left one that is equal, as 1 is to true.
+            rotary_embedding._ROPE_DICT.clear()
             if draft_class.__name__ == GEMMA4:
                 # As `load_dspark_model` does: this class builds with what the server has.
                 config.quant_config = get_draft_quant_config(config)

@@ -84,8 +84,10 @@ class Fp8:
 
     def _ignores(self, layer: Experts) -> bool:
         """Whether an entry is the name of the experts, or of something in them (`is_layer_skipped`)."""
-        named = (entry for entry in self.left_dense if "experts" in entry)
-        return any(layer.prefix in entry for entry in named)
+        entries = self.ignored if isinstance(self.ignored, list) else self.left_dense
+        if any(not isinstance(entry, str) for entry in entries):
+            raise Refused(f"the layers to leave dense must be names, got {self.ignored!r}")
+        return any("experts" in entry and layer.prefix in entry for entry in entries)
 
     def head(self, layer: Linear) -> Scheme | None:
         return None

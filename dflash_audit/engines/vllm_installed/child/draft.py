@@ -12,6 +12,7 @@ import torch
 from vllm.config import set_current_vllm_config
 from vllm.config.load import LoadConfig
 from vllm.engine.arg_utils import EngineArgs
+from vllm.model_executor.layers import rotary_embedding
 from vllm.model_executor.layers.attention_layer_base import AttentionLayerBase
 from vllm.model_executor.layers.linear import LinearBase
 from vllm.model_executor.layers.vocab_parallel_embedding import VocabParallelEmbedding
@@ -108,6 +109,8 @@ class Draft:
     def build(self) -> None:
         """Build the model in bfloat16, its memory as the allocator gives it."""
         self.stage = "build"
+        # A server makes its own; here an earlier draft may have left one that is equal, as 1 is to true.
+        rotary_embedding._ROPE_DICT.clear()
         before = torch.get_default_dtype()
         torch.set_default_dtype(torch.bfloat16)
         try:
