@@ -301,7 +301,9 @@ def _refiner(assembly: Assembly, draft: Draft) -> None:
 
 
 def _head(assembly: Assembly, draft: Draft, shape: Shape, own_head: QuantConfig | None) -> None:
-    own, target = draft.draft_vocab_size, draft.target.vocab_size
+    # A Beam draft's class reads no size of its own.
+    own = integer(draft.config, "vocab_size") if shape.beam else draft.draft_vocab_size
+    target = draft.target.vocab_size
     quantized = shape.own_head and truthy(draft.config.get("has_own_lm_head", False))
     heads = assembly._replace(quant=own_head)
     heads.head("lm_head", own, draft.hidden_size, "lm_head", quantized=quantized, shared=True)

@@ -108,7 +108,7 @@ def _stages(progress: _Progress, checkpoint: Checkpoint, conditions: Conditions)
         run.model_class,
         None if ready.quant is None else settled.method,
         int(config["vocab_size"]),
-        draft.draft_vocab_size,
+        int(config["vocab_size"]) if run.model_class == BEAM else draft.draft_vocab_size,
         draft.target.vocab_size,
         truthy(config.get("has_own_lm_head", False)),
     )
