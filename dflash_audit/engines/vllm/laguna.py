@@ -113,6 +113,9 @@ def _rope(config: Config, layer_type: str) -> Any:
     if any(isinstance(value, Mapping) for value in top.values()):
         top = top.get(layer_type) or top.get(FULL) or {}
     own = config.get("swa_rope_parameters") if layer_type != FULL else None
+    # What nothing says is put in as null, in parameters that say anything at all.
+    if own is None and top and top.get("rope_theta", config.get("rope_theta")) is None:
+        raise Refused(f"the rope parameters of {layer_type} have no rope_theta")
     chosen = top if own is None else own
     factor = config.get("partial_rotary_factor")
     if factor is not None and isinstance(chosen, Mapping) and "partial_rotary_factor" not in chosen:
