@@ -66,8 +66,8 @@ a case is not compared where the audit says that it does not replay it.
 What differed on 2026-11-30 is mended and kept in `fixtures/regressions`, where it agrees:
 `embedding-under-two-names`, `target-layers-beyond-64-bits` and `ct-float4-that-is-no-nvfp4` (of a run that
 ended before it was counted) were faults of the audit, `gptq-order-by-a-rule` one of the recorder;
-`vllm-lilicorr-width-null`, `vllm-beam-reduced-vocabulary` and `vllm-laguna-rope-without-base` are of three runs
-against vLLM, one each. A fourth of 3,500 drafts, after the last of them was mended, had none.
+`vllm-lilicorr-width-null`, `vllm-beam-reduced-vocabulary` and `vllm-laguna-rope-without-base` are of three
+runs against vLLM, one each. A fourth of 3,500 drafts, after the last of them was mended, had none.
 
 0.5.19 ran from its own wheel, with the transformers and tokenizers that it names, over the torch and the
 kernels of 0.5.23: of the kernels a build and a load call none.
