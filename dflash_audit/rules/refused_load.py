@@ -33,10 +33,10 @@ from typing import Final
 from dflash_audit.diagnosis import laguna_mixtures
 from dflash_audit.diagnosis.lost_config import restore
 from dflash_audit.diagnosis.scheme_sizes import scheme_hint
-from dflash_audit.diagnosis.sglang_draft import LAGUNA
 from dflash_audit.diagnosis.stopped import elsewhere
 from dflash_audit.diagnosis.vllm_draft import is_vllm
 from dflash_audit.engine_run import EngineRun
+from dflash_audit.engines.vllm.architectures import LAGUNA
 from dflash_audit.finding import Finding
 from dflash_audit.fold import kind, title
 from dflash_audit.loadplan import LoadPlan

@@ -16,7 +16,7 @@ from dflash_audit.engines.vllm.quantization.compressed_tensors import Compressed
 from dflash_audit.engines.vllm.quantization.config import QuantConfig
 from dflash_audit.engines.vllm.quantization.fp8 import Fp8
 from dflash_audit.engines.vllm.quantization.gptq import Gptq
-from dflash_audit.engines.vllm.rope import check_rope
+from dflash_audit.engines.vllm.rope import check_base, check_rope
 from dflash_audit.engines.vllm.weight_loaders import place
 from dflash_audit.hf_config.layer_types import FULL, HEADS_BY_LAYER, SLIDING
 from dflash_audit.loadplan import Fill, LoadPlan, Shard
@@ -180,9 +180,8 @@ def _rope(config: Config, kind: str) -> Any:
         raise Refused(f"the rope parameters of {kind} must be an object, got {own!r}")
     if kind not in parameters and kind == SLIDING:
         return {**parameters, "rope_theta": config.get("rope_local_base_freq", LOCAL_BASE)}
-    # What nothing says is put in as null, in parameters that say anything at all.
-    if parameters and own.get("rope_theta", config.get("rope_theta")) is None:
-        raise Refused(f"the rope parameters of {kind} have no rope_theta")
+    if parameters:
+        check_base(own, config, kind)
     return own
 
 

@@ -11,7 +11,7 @@ from dflash_audit.engines.vllm.draft import Draft
 from dflash_audit.engines.vllm.fields import Config, integer, needed, real, size, truthy
 from dflash_audit.engines.vllm.laguna_mlp import is_mixture, mixture, mlp
 from dflash_audit.engines.vllm.quantization.config import QuantConfig
-from dflash_audit.engines.vllm.rope import check_rope
+from dflash_audit.engines.vllm.rope import check_base, check_rope
 from dflash_audit.hf_config.layer_types import FULL, SLIDING
 from dflash_audit.refusal import Refused
 from dflash_audit.tree import Kind, Parameter, Placement, Tree
@@ -113,9 +113,8 @@ def _rope(config: Config, layer_type: str) -> Any:
     if any(isinstance(value, Mapping) for value in top.values()):
         top = top.get(layer_type) or top.get(FULL) or {}
     own = config.get("swa_rope_parameters") if layer_type != FULL else None
-    # What nothing says is put in as null, in parameters that say anything at all.
-    if own is None and top and top.get("rope_theta", config.get("rope_theta")) is None:
-        raise Refused(f"the rope parameters of {layer_type} have no rope_theta")
+    if own is None and top:
+        check_base(top, config, layer_type)
     chosen = top if own is None else own
     factor = config.get("partial_rotary_factor")
     if factor is not None and isinstance(chosen, Mapping) and "partial_rotary_factor" not in chosen:

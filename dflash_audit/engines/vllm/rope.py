@@ -76,6 +76,12 @@ def _context_factor(parameters: Any) -> float:
     return factor if isinstance(factor, int | float) else 1
 
 
+def check_base(parameters: Mapping[str, Any], config: Config, layer_type: str) -> None:
+    """Refuse parameters that say something and no base: the engine puts in null for what nothing says."""
+    if parameters.get("rope_theta", config.get("rope_theta")) is None:
+        raise Refused(f"the rope parameters of {layer_type} have no rope_theta")
+
+
 def check_rope(config: Config, head_dim: int) -> None:
     """Refuse rotary parameters of which no embedding can be made."""
     positions = config.get("max_position_embeddings")
